@@ -9,14 +9,42 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skipstone.errors import InvalidInput
+    from skipstone.knots import Knots, find_knots
+    from skipstone.models.base import Losses
+    from skipstone.models.latent_ode import LatentODE
+    from skipstone.models.ode_rnn import ODERNN
+    from skipstone.models.pcode import PCODE
+    from skipstone.models.rnn import RNN
+    from skipstone.path import Path, Status
     from skipstone.sequences import Sequences
-
-__all__ = ["InvalidInput", "Sequences"]
 
 _HOME = {
     "InvalidInput": "skipstone.errors",
+    "Knots": "skipstone.knots",
+    "LatentODE": "skipstone.models.latent_ode",
+    "Losses": "skipstone.models.base",
+    "ODERNN": "skipstone.models.ode_rnn",
+    "PCODE": "skipstone.models.pcode",
+    "Path": "skipstone.path",
+    "RNN": "skipstone.models.rnn",
     "Sequences": "skipstone.sequences",
+    "Status": "skipstone.path",
+    "find_knots": "skipstone.knots",
 }
+
+__all__ = [
+    "ODERNN",
+    "PCODE",
+    "RNN",
+    "InvalidInput",
+    "Knots",
+    "LatentODE",
+    "Losses",
+    "Path",
+    "Sequences",
+    "Status",
+    "find_knots",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Models: `base.py` is their contract, its siblings are the implementations."""

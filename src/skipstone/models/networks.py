@@ -1,0 +1,53 @@
+"""The networks that all models share: a residual MLP and one GRU update."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class ResidualMLP(nn.Module):
+    """An MLP with ReLU whose inner layers add to their input.
+
+    It comes apart at its first and last layer (`first`, `body`, `last`), because both are affine:
+    along a straight line the first layer need not be computed at every point, and the difference
+    of two outputs needs the last layer only once.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, outputs: int, layers: int = 4, output_bias: bool = True
+    ):
+        super().__init__()
+        self.first = nn.Linear(inputs, hidden)
+        self.inner = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers - 2))
+        self.last = nn.Linear(hidden, outputs, bias=output_bias)
+
+    def body(self, first: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        """All between the first layer's output and the last layer's input."""
+        features = F.relu(first)
+        for layer in self.inner:
+            features = features + F.relu(layer(features))
+        return features
+
+    def forward(self, inputs: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
+        """The whole network."""
+        return self.last(self.body(self.first(inputs)))
+
+
+def gru_update(
+    from_input: Float[Tensor, "rows three_hidden"],
+    from_state: Float[Tensor, "rows three_hidden"],
+    state: Float[Tensor, "rows hidden"],
+) -> Float[Tensor, "rows hidden"]:
+    """A GRU update from its two matrix products, as `torch.nn.GRUCell` defines it.
+
+    Taking the products as arguments lets a caller that knows all inputs in advance compute
+    theirs at once.
+    """
+    width = state.shape[1]
+    gates = torch.sigmoid(from_input[:, : 2 * width] + from_state[:, : 2 * width])
+    reset, keep = gates.chunk(2, dim=1)
+    fresh = torch.tanh(from_input[:, 2 * width :] + reset * from_state[:, 2 * width :])
+    return torch.lerp(fresh, state, keep)

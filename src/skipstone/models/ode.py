@@ -1,0 +1,91 @@
+"""Neural ODEs in a latent space, integrated by torchdiffeq, each row over its own times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from skipstone.errors import InvalidInput
+from skipstone.models.base import ModelConfig, require_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODEConfig(ModelConfig):
+    """What models that integrate a neural ODE need besides."""
+
+    solver: Literal["dopri5", "rk4"] = "dopri5"
+    """`dopri5` adapts its step to the tolerances; `rk4` takes steps of at most one time unit."""
+
+    rtol: float = 1e-3
+    """Relative tolerance of dopri5. Smaller is more accurate and takes more evaluations."""
+
+    atol: float = 1e-4
+    """Absolute tolerance of dopri5, in units of the latent state, which is of order 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.solver not in ("dopri5", "rk4"):
+            raise InvalidInput(f'solver must be "dopri5" or "rk4"; got {self.solver!r}.')
+        require_positive("rtol", self.rtol)
+        require_positive("atol", self.atol)
+
+
+class Dynamics(nn.Module):
+    """The right-hand side dh/dt = f(h): two layers with tanh, the same at all times."""
+
+    def __init__(self, hidden: int):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, hidden))
+
+    def forward(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, "rows state"]:
+        """Change of the state per unit of time."""
+        return self.net(state)
+
+
+def integrate(
+    dynamics: Dynamics,
+    state: Float[Tensor, "rows state"],
+    offsets: Float[Tensor, "rows time"],
+    config: ODEConfig,
+) -> tuple[Float[Tensor, "rows time state"], int]:
+    """States after the given times, which must not decrease along a row; and the evaluations.
+
+    Rows have different times and a solver has one clock. So the clock counts queries: from tick
+    i to tick i + 1 each row covers its own gap, which scales its right-hand side.
+    """
+    odeint = _odeint()
+    gaps = offsets.diff(dim=1, prepend=torch.zeros_like(offsets[:, :1]))
+    ticks = torch.arange(offsets.shape[1] + 1, dtype=state.dtype, device=state.device)
+    calls = 0
+
+    def scaled(tick: Tensor, current: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        interval = min(int(tick), gaps.shape[1] - 1)
+        return dynamics(current) * gaps[:, interval, None]
+
+    if config.solver == "rk4":
+        substeps = max(1, math.ceil(float(gaps.detach().max()) - 1e-6))
+        # perturb: at a tick, where the gap changes, take the side that the step is on.
+        options = {"step_size": 1 / substeps, "perturb": True}
+        states = odeint(scaled, state, ticks, method="rk4", options=options)
+    else:
+        states = odeint(scaled, state, ticks, rtol=config.rtol, atol=config.atol, method="dopri5")
+    assert isinstance(states, Tensor)
+    return states[1:].transpose(0, 1), calls
+
+
+def _odeint():
+    try:
+        from torchdiffeq import odeint
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "ODERNN and LatentODE integrate with torchdiffeq, which is not installed. "
+            "Run: pip install 'skipstone[ode]'"
+        ) from None
+    return odeint

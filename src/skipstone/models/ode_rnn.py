@@ -1,0 +1,160 @@
+"""The ODE-RNN (Rubanova, Chen and Duvenaud 2019): a neural ODE between cell updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from skipstone.models.base import Losses, Model, select_rows, squared_error, with_inputs
+from skipstone.models.networks import ResidualMLP
+from skipstone.models.ode import Dynamics, ODEConfig, integrate
+from skipstone.models.stepping import one_unit, roll_out
+from skipstone.path import Path
+from skipstone.sequences import Sequences
+
+# A query this close to its segment's end, relative to its length, is at the end.
+_AT_END = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class ODERNNConfig(ODEConfig):
+    """Configuration of an `ODERNN`."""
+
+
+class Flows(NamedTuple):
+    """Segments of an `ODERNN`, with the integrated state at their end."""
+
+    values: Float[Tensor, "flows dim"]
+    state: Float[Tensor, "flows state"]
+    end: Float[Tensor, "flows state"]
+    lengths: Float[Tensor, " flows"]
+    evaluations: Int[Tensor, " flows"]
+
+
+class ODERNN(Model[ODERNNConfig]):
+    """A GRU that updates at every observation, its state following a neural ODE in between."""
+
+    Config = ODERNNConfig
+
+    def __init__(self, config: ODERNNConfig):
+        nn.Module.__init__(self)
+        self.config = config
+        hidden, layers = config.hidden, config.layers
+        self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
+        self.cell = nn.GRUCell(hidden, hidden)
+        self.dynamics = Dynamics(hidden)
+        # A displacement is a difference of two readings, from which a bias would cancel.
+        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=False)
+
+    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+        """Zero."""
+        return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
+
+    def update(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        controls: Float[Tensor, "rows control"] | None,
+        elapsed: Float[Tensor, " rows"],
+    ) -> Float[Tensor, "rows state"]:
+        """The cell update; the time elapsed is in the state already, which flowed for it."""
+        return self.cell(self.encoder(with_inputs(values, controls)), state)
+
+    def move(
+        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
+    ) -> Float[Tensor, "rows state"]:
+        """Let the state flow."""
+        return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
+
+    def segments(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        lengths: Float[Tensor, " rows"],
+    ) -> Flows:
+        """Integrate across each interval."""
+        ends, calls = integrate(self.dynamics, state, lengths[:, None], self.config)
+        spent = torch.full((len(state),), calls, device=state.device)
+        return Flows(values, state, ends[:, 0], lengths, spent)
+
+    def advance(
+        self,
+        segments: Flows,
+        state: Float[Tensor, "rows state"],
+        lengths: Float[Tensor, " rows"],
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+        """Prediction and state at the end of each interval."""
+        return self.displace(segments.values, segments.state, segments.end), segments.end
+
+    def displace(
+        self,
+        values: Float[Tensor, "rows dim"],
+        state: Float[Tensor, "rows state"],
+        later: Float[Tensor, "rows state"],
+    ) -> Float[Tensor, "rows dim"]:
+        """Observations moved by the decoded difference of two states."""
+        return values + self.decoder(later) - self.decoder(state)
+
+    def read(
+        self,
+        segments: Flows,
+        index: Int[Tensor, "batch time"],
+        offsets: Float[Tensor, "batch time"],
+    ) -> tuple[Float[Tensor, "batch time dim"], Int[Tensor, " batch"]]:
+        """Predictions of a path; times inside an interval take an integration of their own."""
+        flat, offset = index.reshape(-1), offsets.reshape(-1)
+        values, state, later = (
+            select_rows(part, flat) for part in (segments.values, segments.state, segments.end)
+        )
+        inside = offset < segments.lengths[flat] * (1 - _AT_END)
+        evaluations = inside.reshape(index.shape).sum(1)
+        where = inside.nonzero()[:, 0]
+        calls = 0
+        if len(where):
+            start, times = state.index_select(0, where), offset.index_select(0, where)
+            flowed, calls = integrate(self.dynamics, start, times[:, None], self.config)
+            later = later.index_copy(0, where, flowed[:, 0])
+        predicted = self.displace(values, state, later)
+        return predicted.reshape(*index.shape, self.config.dim), calls * evaluations
+
+    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
+        """Predict from the last `num_context` observations, one typical spacing at a time."""
+        context = self.prepare(context, self.config.num_context)
+        return roll_out(
+            self, context, until, controls, one_unit, evaluations=lambda flows: flows.evaluations
+        )
+
+    def loss(self, batch: Sequences) -> Losses:
+        """Error of predicting each observation from those before it."""
+        batch = self.prepare(batch, 2)
+        # Longest first: the sequences that have a next observation are a prefix.
+        batch = batch[batch.lengths.argsort(descending=True, stable=True)]
+        gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)
+        inputs = None if batch.controls is None else batch.controls
+        encoded = self.encoder(with_inputs(batch.values, inputs))
+        state = self.initial_state(len(batch))
+        starts, ends, evaluations = [], [], 0
+        sizes = batch.mask[:, 1:].sum(0).tolist()
+        for i, size in enumerate(sizes):
+            state = self.cell(encoded[:size, i], state[:size])
+            starts.append(state)
+            flowed, calls = integrate(self.dynamics, state, gaps[:size, i, None], self.config)
+            state = flowed[:, 0]
+            ends.append(state)
+            evaluations += calls * size
+        before = torch.cat([batch.values[:size, i] for i, size in enumerate(sizes)])
+        after = torch.cat([batch.values[:size, i + 1] for i, size in enumerate(sizes)])
+        predicted = self.displace(before, torch.cat(starts), torch.cat(ends))
+        prediction = squared_error(predicted, after).mean()
+        return Losses(
+            total=prediction,
+            prediction=prediction,
+            step=torch.zeros_like(prediction),
+            mean_step=float(gaps[batch.mask[:, 1:]].mean()),
+            num_updates=sum(sizes),
+            num_evaluations=evaluations,
+        )

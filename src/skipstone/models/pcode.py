@@ -1,0 +1,297 @@
+"""The piecewise-constant neural ODE: straight lines in latent space, joined by cell updates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from skipstone.errors import InvalidInput
+from skipstone.knots import Knots, find_knots
+from skipstone.models.base import (
+    Losses,
+    Model,
+    ModelConfig,
+    require_positive,
+    select_rows,
+    squared_error,
+    with_inputs,
+)
+from skipstone.models.networks import ResidualMLP, gru_update
+from skipstone.models.rounds import Rounds
+from skipstone.models.stepping import roll_out
+from skipstone.path import Path
+from skipstone.sequences import Sequences
+
+STEP_LOSS_WEIGHT = 1e-5
+"""Weight of the step-size loss beside the prediction loss (section 4 of the paper)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCODEConfig(ModelConfig):
+    """Configuration of a `PCODE`."""
+
+    readout: Literal["displacement", "absolute"] = "displacement"
+    """`displacement` decodes how far a segment has moved since its start, exact at the start;
+    `absolute` decodes the observation itself."""
+
+    min_step: float = 1.0
+    """Shortest step, in the model's unit of time: with 1, one typical observation interval."""
+
+    max_step: float = 100.0
+    """Longest step, in the model's unit of time. A bound on trust: no step can be longer than
+    the sequences it was trained on, so set it near their length."""
+
+    velocity_scale: float = 0.2
+    """Latent velocity for a cell output of 1. A cell's output lies in [-1, 1], so this and the
+    longest step bound how far a segment can move; 0.2 is the authors' value."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.readout not in ("displacement", "absolute"):
+            raise InvalidInput(
+                f'readout must be "displacement" or "absolute"; got {self.readout!r}.'
+            )
+        if self.hidden % 2:
+            raise InvalidInput(
+                f"hidden must be even, half position and half velocity; got {self.hidden}."
+            )
+        for name in ("min_step", "max_step", "velocity_scale"):
+            require_positive(name, getattr(self, name))
+        if self.max_step < self.min_step:
+            raise InvalidInput(
+                f"max_step must not be below min_step; got {self.max_step} < {self.min_step}."
+            )
+
+
+class Lines(NamedTuple):
+    """Segments of a `PCODE`, with the decoder's first layer already applied.
+
+    That layer is affine and the latent state moves on a straight line, so its output does too:
+    `first + slope·s` at offset s.
+    """
+
+    values: Float[Tensor, "lines dim"]
+    """Observation at the start; zero for the absolute readout."""
+
+    first: Float[Tensor, "lines hidden"]
+    """First layer's output at the start."""
+
+    slope: Float[Tensor, "lines hidden"]
+    """Its change per unit of time."""
+
+    base: Float[Tensor, "lines hidden"]
+    """Last layer's input at the start; zero for the absolute readout."""
+
+
+class PCODE(Model[PCODEConfig]):
+    """Piecewise-constant neural ODE.
+
+    The state is [position, velocity]. Between updates the position moves with constant velocity,
+    so the latent state is exact at any time; at an update a GRU cell sets both anew and says how
+    long the next segment lasts.
+    """
+
+    Config = PCODEConfig
+
+    def __init__(self, config: PCODEConfig):
+        nn.Module.__init__(self)
+        self.config = config
+        hidden, layers = config.hidden, config.layers
+        self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
+        self.cell = nn.GRUCell(hidden, hidden)
+        # A displacement is a difference of two readings, from which a bias would cancel.
+        bias = config.readout == "absolute"
+        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
+        self.step_size = nn.Linear(hidden, 1)
+
+    # One step: the arithmetic of section 2.
+
+    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+        """Position and velocity zero."""
+        return self.step_size.weight.new_zeros(rows, self.config.hidden)
+
+    def update(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        controls: Float[Tensor, "rows control"] | None,
+        elapsed: Float[Tensor, " rows"],
+    ) -> Float[Tensor, "rows state"]:
+        """The cell update; the time elapsed is in the state already, which has moved by it."""
+        return self.cell(self.encoder(with_inputs(values, controls)), state)
+
+    def move(
+        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
+    ) -> Float[Tensor, "rows state"]:
+        """Move the position along its velocity: one Euler step, exact (equation 5)."""
+        position, velocity = state.chunk(2, dim=1)
+        moved = position + velocity * (self.config.velocity_scale * lengths[:, None])
+        return torch.cat([moved, velocity], dim=1)
+
+    def predict_step(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """Predicted length of a segment, as trained: below `min_step` the LeakyReLU's slope
+        keeps the gradient alive, so a rollout bounds it (`bounded_step`)."""
+        return self.config.min_step + F.leaky_relu(self.step_size(state)[:, 0])
+
+    def bounded_step(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """Predicted length of a segment, inside `[min_step, max_step]`: time always advances."""
+        return self.predict_step(state).clamp(self.config.min_step, self.config.max_step)
+
+    def segments(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        lengths: Float[Tensor, " rows"] | None = None,
+    ) -> Lines:
+        """Lines that begin with this state; they need not know where they end."""
+        half = self.config.hidden // 2
+        weight = self.decoder.first.weight
+        first = F.linear(state, weight, self.decoder.first.bias)
+        slope = F.linear(state[:, half:], self.config.velocity_scale * weight[:, :half])
+        if self.config.readout == "absolute":
+            return Lines(torch.zeros_like(values), first, slope, torch.zeros_like(first))
+        return Lines(values, first, slope, self.decoder.body(first))
+
+    def advance(
+        self,
+        segments: Lines,
+        state: Float[Tensor, "rows state"],
+        lengths: Float[Tensor, " rows"],
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+        """Prediction and state at the end of each line."""
+        return self._decode(segments, lengths), self.move(state, lengths)
+
+    def read(
+        self,
+        segments: Lines,
+        index: Int[Tensor, "batch time"],
+        offsets: Float[Tensor, "batch time"],
+    ) -> tuple[Float[Tensor, "batch time dim"], int]:
+        """Predictions of a path; nothing is integrated."""
+        values = self.predict(segments, index.reshape(-1), offsets.reshape(-1))
+        return values.reshape(*index.shape, self.config.dim), 0
+
+    def predict(
+        self, lines: Lines, index: Int[Tensor, " points"], offsets: Float[Tensor, " points"]
+    ) -> Float[Tensor, "points dim"]:
+        """Predictions at offsets from the start of some of the lines."""
+        return self._decode(Lines(*(select_rows(part, index) for part in lines)), offsets)
+
+    def _decode(self, lines: Lines, offsets: Float[Tensor, " lines"]) -> Float[Tensor, "lines dim"]:
+        body = self.decoder.body(torch.addcmul(lines.first, lines.slope, offsets[:, None]))
+        return lines.values + self.decoder.last(body - lines.base)
+
+    # Prediction.
+
+    def rollout(
+        self,
+        context: Sequences,
+        until: float | Tensor,
+        *,
+        controls: Any = None,
+        step: Literal["predicted"] | float = "predicted",
+        max_updates: int | None = None,
+    ) -> Path:
+        """Predict from the last `num_context` observations until a time.
+
+        `step` is the predicted step size or a constant one, in the data's unit of time. A step
+        never crosses a change of the controls. A row that has used `max_updates` updates ends
+        early, and its status says so.
+        """
+        if step == "predicted":
+            choose = self.bounded_step
+        elif isinstance(step, int | float) and math.isfinite(step) and step > 0:
+            length = step / self.config.time_unit
+
+            def choose(state: Tensor) -> Tensor:
+                return state.new_full((len(state),), length)
+        else:
+            raise InvalidInput(
+                f'step must be "predicted" or a positive length of time; got {step!r}.'
+            )
+        context = self.prepare(context, self.config.num_context)
+        return roll_out(self, context, until, controls, choose, max_updates)
+
+    # Training: section 3.
+
+    def loss(
+        self,
+        batch: Sequences,
+        tolerance: float | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        explore: float = 0.01,
+        knots: Knots | None = None,
+    ) -> Losses:
+        """Prediction loss at every observation plus the loss of the predicted step sizes.
+
+        `tolerance` is the squared error, averaged over features, that a segment may reach: what
+        it trades is error for length. Start from the training loss of an `RNN` on the same data.
+        The knots are searched with it, or given, and are data for the gradient.
+        """
+        batch = self.prepare(batch, max(2, self.config.num_context))
+        if knots is None:
+            if tolerance is None:
+                raise InvalidInput(
+                    "a PCODE's loss needs a tolerance (or knots found before); got neither. Start "
+                    "from the training loss of an RNN on the same data."
+                )
+            knots = find_knots(self, batch, tolerance, generator, explore)
+        rounds = Rounds.plan(batch, knots, self.clock(batch.times), self.config.num_context)
+        states = self._states(batch, rounds)
+        lines = self.segments(states, select_rows(_flat(batch.values), rounds.observation))
+        predicted = self.predict(lines, rounds.point_segment, rounds.point_offset)
+        observed = select_rows(_flat(batch.values), rounds.point)
+        prediction = squared_error(predicted, observed).mean()
+        step = self._step_loss(states, rounds)
+        return Losses(
+            total=prediction + STEP_LOSS_WEIGHT * step,
+            prediction=prediction,
+            step=step,
+            mean_step=float(rounds.free_lengths.mean()) if len(rounds.free) else 1.0,
+            num_updates=len(rounds.observation),
+        )
+
+    def _states(self, batch: Sequences, rounds: Rounds) -> Float[Tensor, "segments state"]:
+        """The state after every update: round k holds the k-th knot of all rows that have one.
+
+        All observations are known, so the encoder and the input side of the cell run once for
+        all knots; only the recurrent side runs round by round, on a shrinking prefix of rows.
+        """
+        inputs = None if batch.controls is None else _flat(batch.controls)
+        inputs = None if inputs is None else select_rows(inputs, rounds.observation)
+        values = select_rows(_flat(batch.values), rounds.observation)
+        encoded = self.encoder(with_inputs(values, inputs))
+        from_input = F.linear(encoded, self.cell.weight_ih, self.cell.bias_ih)
+        state = self.initial_state(rounds.sizes[0])
+        states = []
+        for gates, elapsed in zip(
+            from_input.split(rounds.sizes), rounds.elapsed.split(rounds.sizes), strict=True
+        ):
+            state = self.move(state[: len(gates)], elapsed)
+            from_state = F.linear(state, self.cell.weight_hh, self.cell.bias_hh)
+            state = gru_update(gates, from_state, state)
+            states.append(state)
+        return torch.cat(states)
+
+    def _step_loss(self, states: Tensor, rounds: Rounds) -> Float[Tensor, ""]:
+        """Mean squared error of predicted steps, over the segments whose length was free.
+
+        A segment cut short by the end of its sequence or by a change of control would have gone
+        on: its length is a lower bound, and only a prediction below it is an error.
+        """
+        if len(rounds.free) == 0:
+            return states.sum() * 0
+        error = self.predict_step(select_rows(states, rounds.free)) - rounds.free_lengths
+        error = torch.where(rounds.free_cut, error.clamp(max=0), error)
+        return error.square().mean()
+
+
+def _flat(values: Float[Tensor, "batch time width"]) -> Float[Tensor, "points width"]:
+    return values.flatten(0, 1)

@@ -1,0 +1,121 @@
+"""The plain recurrent baseline: one cell update per observation interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from skipstone.models.base import Losses, Model, ModelConfig, squared_error, with_inputs
+from skipstone.models.networks import ResidualMLP
+from skipstone.models.stepping import one_unit, roll_out
+from skipstone.path import Path
+from skipstone.sequences import Sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig(ModelConfig):
+    """Configuration of an `RNN`."""
+
+
+class Strides(NamedTuple):
+    """Segments of an `RNN`: each covers one interval, and its output moves evenly across it."""
+
+    values: Float[Tensor, "strides dim"]
+    displacement: Float[Tensor, "strides dim"]
+    lengths: Float[Tensor, " strides"]
+
+
+class RNN(Model[RNNConfig]):
+    """A GRU that updates at every observation and predicts the next one.
+
+    The encoder is told how long ago the last observation was and the decoder how far away the
+    next one is, so that irregular times mean something; at a regular spacing both are constant.
+    Between observations the hidden state stands still and the output moves evenly.
+    """
+
+    Config = RNNConfig
+
+    def __init__(self, config: RNNConfig):
+        nn.Module.__init__(self)
+        self.config = config
+        hidden, layers = config.hidden, config.layers
+        self.encoder = ResidualMLP(config.dim + config.control + 1, hidden, hidden, layers)
+        self.cell = nn.GRU(hidden, hidden, batch_first=True)
+        self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers)
+
+    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+        """Zero."""
+        return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
+
+    def update(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        controls: Float[Tensor, "rows control"] | None,
+        elapsed: Float[Tensor, " rows"],
+    ) -> Float[Tensor, "rows state"]:
+        """One GRU update, with the weights of the layer that training runs over whole sequences."""
+        encoded = self.encoder(with_inputs(values, controls, elapsed[:, None]))
+        return torch.gru_cell(encoded, state, *self.cell.all_weights[0])
+
+    def move(
+        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
+    ) -> Float[Tensor, "rows state"]:
+        """Nothing changes between updates."""
+        return state
+
+    def segments(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        lengths: Float[Tensor, " rows"],
+    ) -> Strides:
+        """One decoding per interval."""
+        return Strides(values, self.decoder(with_inputs(state, lengths[:, None])), lengths)
+
+    def advance(
+        self,
+        segments: Strides,
+        state: Float[Tensor, "rows state"],
+        lengths: Float[Tensor, " rows"],
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+        """Prediction and state at the end of each interval."""
+        return segments.values + segments.displacement, state
+
+    def read(
+        self,
+        segments: Strides,
+        index: Int[Tensor, "batch time"],
+        offsets: Float[Tensor, "batch time"],
+    ) -> tuple[Float[Tensor, "batch time dim"], int]:
+        """Predictions of a path; nothing is integrated."""
+        fraction = offsets / segments.lengths[index]
+        return segments.values[index] + fraction[..., None] * segments.displacement[index], 0
+
+    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
+        """Predict from the last `num_context` observations, one typical spacing at a time."""
+        context = self.prepare(context, self.config.num_context)
+        return roll_out(self, context, until, controls, one_unit)
+
+    def loss(self, batch: Sequences) -> Losses:
+        """Error of predicting each observation from those before it."""
+        batch = self.prepare(batch, 2)
+        gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)[..., None]
+        elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
+        values = batch.values[:, :-1]
+        controls = None if batch.controls is None else batch.controls[:, :-1]
+        states, _ = self.cell(self.encoder(with_inputs(values, controls, elapsed)))
+        predicted = values + self.decoder(with_inputs(states, gaps))
+        valid = batch.mask[:, 1:]
+        prediction = squared_error(predicted, batch.values[:, 1:])[valid].mean()
+        return Losses(
+            total=prediction,
+            prediction=prediction,
+            step=torch.zeros_like(prediction),
+            mean_step=float(gaps[valid].mean()),
+            num_updates=int(valid.sum()),
+        )

@@ -1,0 +1,140 @@
+"""`Path`: a predicted trajectory that can be asked for any real time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from skipstone.errors import InvalidInput
+
+# Reads predictions: (segment of each query, time since its knot) -> the values, and how many
+# evaluations of an ODE's right-hand side each row took.
+Reader = Callable[
+    [Int[Tensor, "batch time"], Float[Tensor, "batch time"]],
+    tuple[Float[Tensor, "batch time dim"], int | Int[Tensor, " batch"]],
+]
+
+# Queries this far outside the range, relative to it, are rounding, not extrapolation.
+_SLACK = 1e-6
+
+
+class Status(IntEnum):
+    """How a trajectory's rollout ended."""
+
+    REACHED_END = 0
+    MAX_UPDATES = 1
+
+
+class Path:
+    """Predicted trajectories x̂(t), one per row, in segments that begin at knots.
+
+    A path starts at the last observation of its context and ends at `until`, or earlier for a
+    row that used up its updates. Inside that range any time can be asked for; outside it is an
+    error, never an extrapolation.
+    """
+
+    knots: Float[Tensor, "batch segments"]
+    """Time of each cell update; rows with fewer updates are filled up with infinity."""
+
+    start: Float[Tensor, " batch"]
+    """First time of each row."""
+
+    end: Float[Tensor, " batch"]
+    """Last time of each row."""
+
+    num_updates: Int[Tensor, " batch"]
+    """Cell updates that made the path: one per segment, the first at the last observation of the
+    context. Updates before that one are the context's, a fixed cost, and not counted."""
+
+    num_evaluations: Int[Tensor, " batch"]
+    """Evaluations of an ODE's right-hand side, by the rollout and by `evaluate` so far; 0 for
+    models that integrate nothing."""
+
+    status: Int[Tensor, " batch"]
+    """A `Status` for each row."""
+
+    def __init__(
+        self,
+        read: Reader,
+        knots: Float[Tensor, "batch segments"],
+        end: Float[Tensor, " batch"],
+        status: Int[Tensor, " batch"],
+        num_evaluations: Int[Tensor, " batch"],
+    ):
+        self._read = read
+        self.num_evaluations = num_evaluations
+        self.knots = knots
+        self.start = knots[:, 0]
+        self.end = end
+        self.status = status
+        self.num_updates = knots.isfinite().sum(1)
+
+    def __len__(self) -> int:
+        return self.knots.shape[0]
+
+    def __repr__(self) -> str:
+        low, high = self.start.min().item(), self.end.max().item()
+        return (
+            f"Path(batch={len(self)}, times=[{low:g}, {high:g}], "
+            f"updates per row={self.num_updates.double().mean().item():.3g})"
+        )
+
+    @property
+    def steps(self) -> Float[Tensor, "batch segments"]:
+        """Time from each knot to the next, or to the end; 0 where a row has no more knots."""
+        ends = torch.cat([self.knots[:, 1:], self.end[:, None]], dim=1)
+        ends = ends.minimum(self.end[:, None])
+        return torch.where(self.knots.isfinite(), ends - self.knots, 0.0)
+
+    def evaluate(
+        self, t: float | Tensor, side: Literal["left", "right"] = "left"
+    ) -> Float[Tensor, "batch *time dim"]:
+        """The prediction at time `t`: one number, `(time,)` for all rows, or `(batch, time)`.
+
+        At a knot two segments meet. The left limit, the prediction made before the update, is
+        the default; `side="right"` gives the one made after it.
+        """
+        if side not in ("left", "right"):
+            raise InvalidInput(f'side must be "left" or "right"; got {side!r}.')
+        times = self._queries(t)
+        edges = self.knots.detach().contiguous()
+        segment = torch.searchsorted(edges, times.detach().contiguous(), right=side == "right")
+        segment = (segment - 1).clamp(min=0)
+        values, evaluations = self._read(segment, times - self.knots.gather(1, segment))
+        self.num_evaluations = self.num_evaluations + evaluations
+        return values[:, 0] if not isinstance(t, Tensor) or t.ndim == 0 else values
+
+    def _queries(self, t: float | Tensor) -> Float[Tensor, "batch time"]:
+        """The times asked for, one row per trajectory, checked against the range."""
+        times = torch.as_tensor(t, device=self.end.device)
+        if times.is_complex() or times.dtype == torch.bool:
+            raise InvalidInput(f"times must be real numbers; got {times.dtype}.")
+        times = times.to(self.end.dtype)
+        if times.ndim < 2:
+            times = times.reshape(1, -1).expand(len(self), -1)
+        if times.ndim != 2 or times.shape[0] != len(self):
+            raise InvalidInput(
+                "times must be a number or have shape (time,) or (batch, time) with batch "
+                f"{len(self)}; got shape {tuple(times.shape)}."
+            )
+        low, high = self.start.detach()[:, None], self.end.detach()[:, None]
+        slack = _SLACK * (high - low) + torch.finfo(torch.float32).eps * high.abs()
+        outside = ~((times >= low - slack) & (times <= high + slack))
+        if bool(outside.any()):
+            row, index = (int(i) for i in outside.nonzero()[0])
+            raise InvalidInput(
+                f"a path can be asked for times inside its range; trajectory {row} covers "
+                f"[{low[row].item():.7g}, {high[row].item():.7g}] and was asked for "
+                f"{times[row, index].item():.7g}. " + self._how_to_extend(row)
+            )
+        return times.clamp(low, high)
+
+    def _how_to_extend(self, row: int) -> str:
+        if int(self.status[row]) == Status.MAX_UPDATES:
+            return "It stopped at max_updates: raise that to go on."
+        return "Roll out with a later `until`, or start from an earlier context."
