@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput
 from skipstone.models.base import select_rows, squared_error
 from skipstone.models.controls import changes
+from skipstone.models.stepping import Stepper
 from skipstone.sequences import Sequences
-
-if TYPE_CHECKING:
-    from skipstone.models.pcode import PCODE
 
 FIRST_BLOCK = 4
 """Observations decoded ahead after an update; each block that holds is followed by one twice as
 long. Longer blocks mean fewer, larger products, and more points decoded in vain."""
+
+
+@runtime_checkable
+class LineModel(Stepper[Any], Protocol):
+    """What the search asks of a model: steps whose segments can be read before they end."""
+
+    def prepare(self, batch: Sequences, least: int) -> Sequences:
+        """The batch on the model's device and dtype, checked to fit the model."""
+        ...
+
+    def clock(self, times: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time"]:
+        """Times since each row's first, in the model's unit."""
+        ...
+
+    def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Any:
+        """The segments that begin with this state at these values."""
+        ...
+
+    def predict(
+        self, lines: Any, index: Int[Tensor, " points"], offsets: Float[Tensor, " points"]
+    ) -> Float[Tensor, "points dim"]:
+        """Predictions at offsets from the start of some of the segments."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +62,7 @@ class Knots:
 
 @torch.no_grad()
 def find_knots(
-    model: PCODE,
+    model: LineModel,
     batch: Sequences,
     tolerance: float,
     generator: torch.Generator | None = None,
@@ -85,7 +106,11 @@ class _Search:
     """The state of a line search: rows stand at different observations and leave when done."""
 
     def __init__(
-        self, model: PCODE, batch: Sequences, tolerance: float, forced: Bool[Tensor, "batch time"]
+        self,
+        model: LineModel,
+        batch: Sequences,
+        tolerance: float,
+        forced: Bool[Tensor, "batch time"],
     ):
         self.model, self.batch, self.tolerance, self.forced = model, batch, tolerance, forced
         self.clock = model.clock(batch.times)
@@ -108,7 +133,10 @@ class _Search:
         everyone = torch.arange(len(rows), device=rows.device)
         for index in range(count):
             self._update(everyone, torch.full_like(rows, index))
-        self._begin_lines(everyone)
+        self.lines = self.model.lines(self.state, self.batch.values[rows, self.knot])
+        self.reached = self.knot.clone()
+        self.block = torch.full_like(rows, FIRST_BLOCK)
+        self.broken = torch.full_like(rows, _NEVER)
 
     def look_ahead(self) -> None:
         """Decode each active row's line one block further and find where it has to stop."""
@@ -142,7 +170,7 @@ class _Search:
             self.cut[rows, self.knot[where]] = self.changed[rows, stops]
             self.at[rows, stops] = True
             self._update(where, stops)
-            self._restart_lines(where)
+            self._begin_lines(where)
         if bool(ended.any()):
             self._keep((~ended).nonzero()[:, 0])
 
@@ -165,17 +193,9 @@ class _Search:
         self.knot[where] = index
 
     def _begin_lines(self, where: Tensor) -> None:
+        """New lines for the active rows at positions `where`, which have just been updated."""
         values = self.batch.values[self.active[where], self.knot[where]]
-        self.lines = self.model.segments(self.state[where], values)
-        self.reached = self.knot.clone()
-        self.block = torch.full_like(self.knot, FIRST_BLOCK)
-        self.broken = torch.full_like(self.knot, _NEVER)
-
-    def _restart_lines(self, where: Tensor) -> None:
-        values = self.batch.values[self.active[where], self.knot[where]]
-        for part, new in zip(
-            self.lines, self.model.segments(self.state[where], values), strict=True
-        ):
+        for part, new in zip(self.lines, self.model.lines(self.state[where], values), strict=True):
             part[where] = new
         self.reached[where] = self.knot[where]
         self.block[where] = FIRST_BLOCK

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -91,9 +90,7 @@ class Path:
         ends = ends.minimum(self.end[:, None])
         return torch.where(self.knots.isfinite(), ends - self.knots, 0.0)
 
-    def evaluate(
-        self, t: float | Tensor, side: Literal["left", "right"] = "left"
-    ) -> Float[Tensor, "batch *time dim"]:
+    def evaluate(self, t: float | Tensor, side: str = "left") -> Float[Tensor, "batch *time dim"]:
         """The prediction at time `t`: one number, `(time,)` for all rows, or `(batch, time)`.
 
         At a knot two segments meet. The left limit, the prediction made before the update, is

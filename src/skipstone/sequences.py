@@ -157,6 +157,7 @@ class Sequences:
             index = [index]
         if not isinstance(index, slice):
             index = torch.as_tensor(index, device=self.times.device)
+            index = index if index.numel() else index.long()
         mask = self.mask[index]
         if mask.shape[0] == 0:
             raise InvalidInput(

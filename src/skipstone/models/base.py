@@ -6,7 +6,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -83,16 +83,17 @@ class Losses:
 
 
 _Config = TypeVar("_Config", bound=ModelConfig)
+_Model = TypeVar("_Model", bound="Model")
 
 
 class Model(nn.Module, ABC, Generic[_Config]):
     """A model of sequences: it rolls out a `Path` from a context, and it has a training loss."""
 
-    Config: ClassVar[type[ModelConfig]]
+    Config: ClassVar[Any]
     config: _Config
 
     @classmethod
-    def for_data(cls, sequences: Sequences, **options: Any) -> Self:
+    def for_data(cls: type[_Model], sequences: Sequences, **options: Any) -> _Model:
         """A model that fits the data: its features, controls and typical spacing."""
         data = {
             "dim": sequences.dim,
@@ -102,7 +103,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
         return cls.from_config({**data, **options})
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
         """A model from a plain dictionary, such as `dataclasses.asdict(model.config)`."""
         known = [field.name for field in dataclasses.fields(cls.Config)]
         unknown = sorted(set(config) - set(known))

@@ -31,9 +31,7 @@ class ControlSignal:
         self._next_change = torch.cat([following[:, 1:], never], dim=1)
 
     @classmethod
-    def after(
-        cls, context: Sequences, controls: tuple[Any, Any] | None, slack: float
-    ) -> ControlSignal | None:
+    def after(cls, context: Sequences, controls: Any, slack: float) -> ControlSignal | None:
         """The controls from the last observation of a context on; None for data without any."""
         if context.controls is None:
             if controls is not None:
@@ -69,7 +67,7 @@ def changes(values: Float[Tensor, "batch time control"]) -> Tensor:
     return torch.cat([torch.zeros_like(changed[:, :1]), changed], dim=1)
 
 
-def _checked(controls: tuple[Any, Any], context: Sequences) -> tuple[Tensor, Tensor]:
+def _checked(controls: Any, context: Sequences) -> tuple[Tensor, Tensor]:
     """Times and values of controls, checked, without those that are not after the context."""
     try:
         times, values = controls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -35,7 +35,7 @@ class LatentODE(Model[LatentODEConfig]):
     Nothing is read after the context, so later controls cannot reach the prediction.
     """
 
-    Config = LatentODEConfig
+    Config: ClassVar[type[LatentODEConfig]] = LatentODEConfig
 
     def __init__(self, config: LatentODEConfig):
         nn.Module.__init__(self)
@@ -95,7 +95,7 @@ class LatentODE(Model[LatentODEConfig]):
         ordered, order = offsets.sort(dim=1)
         predicted, calls = self._predict(segments, ordered)
         back = order.argsort(dim=1)[..., None].expand(predicted.shape)
-        return predicted.gather(1, back), torch.full_like(index[:, 0], calls)
+        return predicted.gather(1, back), torch.full_like(index.sum(1), calls)
 
     def _predict(
         self, orbits: Orbits, offsets: Float[Tensor, "batch time"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -18,7 +17,7 @@ from skipstone.models.base import ModelConfig, require_positive
 class ODEConfig(ModelConfig):
     """What models that integrate a neural ODE need besides."""
 
-    solver: Literal["dopri5", "rk4"] = "dopri5"
+    solver: str = "dopri5"
     """`dopri5` adapts its step to the tolerances; `rk4` takes steps of at most one time unit."""
 
     rtol: float = 1e-3
@@ -58,6 +57,8 @@ def integrate(
     Rows have different times and a solver has one clock. So the clock counts queries: from tick
     i to tick i + 1 each row covers its own gap, which scales its right-hand side.
     """
+    if offsets.numel() == 0:
+        return state.new_zeros(*offsets.shape, state.shape[1]), 0
     odeint = _odeint()
     gaps = offsets.diff(dim=1, prepend=torch.zeros_like(offsets[:, :1]))
     ticks = torch.arange(offsets.shape[1] + 1, dtype=state.dtype, device=state.device)

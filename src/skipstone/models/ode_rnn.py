@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -38,7 +38,7 @@ class Flows(NamedTuple):
 class ODERNN(Model[ODERNNConfig]):
     """A GRU that updates at every observation, its state following a neural ODE in between."""
 
-    Config = ODERNNConfig
+    Config: ClassVar[type[ODERNNConfig]] = ODERNNConfig
 
     def __init__(self, config: ODERNNConfig):
         nn.Module.__init__(self)

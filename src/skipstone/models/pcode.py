@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -36,7 +36,7 @@ STEP_LOSS_WEIGHT = 1e-5
 class PCODEConfig(ModelConfig):
     """Configuration of a `PCODE`."""
 
-    readout: Literal["displacement", "absolute"] = "displacement"
+    readout: str = "displacement"
     """`displacement` decodes how far a segment has moved since its start, exact at the start;
     `absolute` decodes the observation itself."""
 
@@ -97,7 +97,7 @@ class PCODE(Model[PCODEConfig]):
     long the next segment lasts.
     """
 
-    Config = PCODEConfig
+    Config: ClassVar[type[PCODEConfig]] = PCODEConfig
 
     def __init__(self, config: PCODEConfig):
         nn.Module.__init__(self)
@@ -147,9 +147,13 @@ class PCODE(Model[PCODEConfig]):
         self,
         state: Float[Tensor, "rows state"],
         values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"] | None = None,
+        lengths: Float[Tensor, " rows"],
     ) -> Lines:
-        """Lines that begin with this state; they need not know where they end."""
+        """Lines, which need not know where they end."""
+        return self.lines(state, values)
+
+    def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
+        """The lines that begin with this state at these values."""
         half = self.config.hidden // 2
         weight = self.decoder.first.weight
         first = F.linear(state, weight, self.decoder.first.bias)
@@ -195,7 +199,7 @@ class PCODE(Model[PCODEConfig]):
         until: float | Tensor,
         *,
         controls: Any = None,
-        step: Literal["predicted"] | float = "predicted",
+        step: str | float = "predicted",
         max_updates: int | None = None,
     ) -> Path:
         """Predict from the last `num_context` observations until a time.
@@ -245,7 +249,7 @@ class PCODE(Model[PCODEConfig]):
             knots = find_knots(self, batch, tolerance, generator, explore)
         rounds = Rounds.plan(batch, knots, self.clock(batch.times), self.config.num_context)
         states = self._states(batch, rounds)
-        lines = self.segments(states, select_rows(_flat(batch.values), rounds.observation))
+        lines = self.lines(states, select_rows(_flat(batch.values), rounds.observation))
         predicted = self.predict(lines, rounds.point_segment, rounds.point_offset)
         observed = select_rows(_flat(batch.values), rounds.point)
         prediction = squared_error(predicted, observed).mean()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -37,7 +37,7 @@ class RNN(Model[RNNConfig]):
     Between observations the hidden state stands still and the output moves evenly.
     """
 
-    Config = RNNConfig
+    Config: ClassVar[type[RNNConfig]] = RNNConfig
 
     def __init__(self, config: RNNConfig):
         nn.Module.__init__(self)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -22,9 +22,10 @@ from skipstone.sequences import Sequences
 # Times closer than this, in the model's unit, are the same time.
 _SAME_TIME = 1e-9
 
-_Segments = TypeVar("_Segments", bound=NamedTuple)
+_Segments = TypeVar("_Segments")
 
 
+@runtime_checkable
 class Stepper(Protocol[_Segments]):
     """What the loop asks of a model. Lengths are in the model's unit of time.
 
@@ -92,7 +93,7 @@ def roll_out(
     model: Stepper[Any],
     context: Sequences,
     until: float | Tensor,
-    controls: tuple[Any, Any] | None,
+    controls: Any,
     choose_lengths: Callable[[Float[Tensor, "rows state"]], Float[Tensor, " rows"]],
     max_updates: int | None = None,
     evaluations: Callable[[Any], Int[Tensor, " segments"]] | None = None,

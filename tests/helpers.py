@@ -1,0 +1,95 @@
+"""Exact problems and stubs: batches of every shape, a scripted model, a linear one."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from skipstone import PCODE, Sequences
+
+
+def random_batch(
+    seed: int,
+    lengths: list[int],
+    dim: int = 2,
+    control: int = 0,
+    spacing: float = 1.0,
+    irregular: bool = True,
+    dtype: torch.dtype = torch.float64,
+) -> Sequences:
+    """A smooth random walk, ragged, and irregular unless told otherwise."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    times, values, controls = [], [], []
+    for length in lengths:
+        gaps = torch.rand(length, generator=generator, dtype=torch.float64) * 1.5 + 0.25
+        times.append(spacing * (gaps if irregular else torch.ones_like(gaps)).cumsum(0))
+        values.append((normal(1, dim) + 0.3 * normal(length, dim).cumsum(0)).to(dtype))
+        # Controls hold for a few observations, then change.
+        levels = normal(length, control).to(dtype)
+        switch = (torch.rand(length, generator=generator) < 0.2).cumsum(0)
+        controls.append(levels[switch.clamp(max=length - 1)])
+    return Sequences.from_lists(values, times, controls if control else None)
+
+
+def lengths(least: int, most: int = 14, rows: int = 5) -> st.SearchStrategy[list[int]]:
+    """Lengths of a ragged batch."""
+    return st.lists(st.integers(least, most), min_size=1, max_size=rows)
+
+
+def small_pcode(seed: int, dim: int = 2, **options: object) -> PCODE:
+    """A random model in double precision whose lines move enough to matter."""
+    torch.manual_seed(seed)
+    model = PCODE.from_config({"dim": dim, "hidden": 8, **options}).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.5)
+    return model
+
+
+class ScriptedPCODE(PCODE):
+    """A model whose predicted steps are written down: by row, then by update."""
+
+    def __init__(self, script: list[list[float]], **options: object):
+        super().__init__(PCODE.Config(dim=1, hidden=2, num_context=1, **options))  # pyright: ignore
+        self.script = torch.tensor(script, dtype=torch.float64)
+        self.double()
+
+    def initial_state(self, rows: int) -> Tensor:
+        # The state counts updates in its velocity and carries its row in its position.
+        return torch.stack([torch.arange(float(rows)), torch.zeros(rows)], dim=1).double()
+
+    def update(self, state: Tensor, values: Tensor, controls: object, elapsed: Tensor) -> Tensor:
+        return state + torch.tensor([0.0, 1.0], dtype=state.dtype)
+
+    def move(self, state: Tensor, lengths: Tensor) -> Tensor:
+        return state
+
+    def predict_step(self, state: Tensor) -> Tensor:
+        row, update = state.round().long().T
+        return self.script[row, update - 1]
+
+
+def linear_pcode(rate: float, step: float) -> PCODE:
+    """A model that is known in closed form: every segment moves with the same speed.
+
+    The cell ignores its input: its candidate is constant and its gate never keeps the old state.
+    The decoder reads the position (kept positive, where ReLU is the identity), so that
+    x̂(t) = x(τ) + rate·(t − τ), and the step size is a constant.
+    """
+    model = PCODE(PCODE.Config(dim=1, hidden=2, layers=2, num_context=1, max_step=1000)).double()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+        # Candidate tanh(bias) = (0.5, 0.5); the keep gate is sigmoid(-100) = 0.
+        model.cell.bias_ih[2:4] = -100.0
+        model.cell.bias_ih[4:] = torch.tensor(0.5, dtype=torch.float64).atanh()
+        model.decoder.first.weight[0, 0] = 1.0
+        velocity = 0.5 * model.config.velocity_scale
+        model.decoder.last.weight[0, 0] = rate / velocity
+        model.step_size.bias.fill_(step - model.config.min_step)
+    return model

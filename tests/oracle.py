@@ -1,0 +1,98 @@
+"""The paper's masked training step, literally: slow, whole batch at every observation.
+
+Nothing here is shared with the package but the weights. The cell runs for every sequence at every
+observation, and a mask decides who keeps its line (appendix A.1). Three readings of the paper are
+made explicit, as docs/decisions.md states them: the mask looks one observation ahead, so that a
+segment covers only observations it predicts within tolerance (equation 8); the cell starts from
+[h + ḣ·Δt, ḣ]; and the last segment of a sequence counts in the step-size loss as a lower bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from skipstone import PCODE, Sequences
+
+
+class OracleResult(NamedTuple):
+    knots: Tensor
+    total: Tensor
+    prediction: Tensor
+    step: Tensor
+
+
+def masked_training_step(
+    model: PCODE, batch: Sequences, tolerance: float, forced: Tensor
+) -> OracleResult:
+    config = model.config
+    rows, count = batch.mask.shape
+    time = batch.times / config.time_unit
+    last = batch.mask.sum(1) - 1
+
+    def encode(index: int) -> Tensor:
+        parts = [batch.values[:, index]]
+        if batch.controls is not None:
+            parts.append(batch.controls[:, index])
+        return model.encoder(torch.cat(parts, dim=1))
+
+    def moved(state: Tensor, by: Tensor) -> Tensor:
+        half = config.hidden // 2
+        h, h_dot = state[:, :half], config.velocity_scale * state[:, half:]
+        return torch.cat([h + h_dot * by[:, None], state[:, half:]], dim=1)
+
+    def decode(state: Tensor, start: Tensor, by: Tensor) -> Tensor:
+        if config.readout == "absolute":
+            return model.decoder(moved(state, by))
+        return start + model.decoder(moved(state, by)) - model.decoder(state)
+
+    def error_at(index: int, state: Tensor, start: Tensor, tau: Tensor) -> Tensor:
+        predicted = decode(state, start, time[:, index] - tau)
+        return ((predicted - batch.values[:, index]) ** 2).mean(1)
+
+    state = torch.zeros(rows, config.hidden, dtype=batch.values.dtype)
+    start, tau = torch.zeros_like(batch.values[:, 0]), time[:, 0]
+    worst = torch.full((rows,), torch.inf, dtype=batch.values.dtype)
+    begun = torch.full((rows,), -1)
+    knots = torch.zeros(rows, count, dtype=torch.bool)
+    errors, step_errors = [], []
+
+    def end_segments(which: Tensor, index: int, cut: Tensor) -> None:
+        for row in range(rows):
+            if which[row] and begun[row] >= config.num_context - 1:
+                predicted = config.min_step + torch.nn.functional.leaky_relu(
+                    model.step_size(state[row : row + 1])[0, 0]
+                )
+                difference = predicted - (time[row, index] - tau[row])
+                if cut[row]:
+                    difference = difference.clamp(max=0)
+                step_errors.append(difference**2)
+
+    for t in range(count - 1):
+        proposed = model.cell(encode(t), moved(state, time[:, t] - tau))
+        ahead = error_at(t + 1, state, start, tau)
+        changed = torch.zeros(rows, dtype=torch.bool)
+        if batch.controls is not None and t > 0:
+            changed = (batch.controls[:, t] != batch.controls[:, t - 1]).any(1)
+        keep = (torch.maximum(worst, ahead) < tolerance) | forced[:, t]
+        keep = keep & ~changed & (t >= config.num_context)
+        alive = t < last
+        end_segments(alive & ~keep, t, changed)
+        renew = (~keep)[:, None]
+        state = torch.where(renew, proposed, state)
+        start = torch.where(renew, batch.values[:, t], start)
+        tau = torch.where(keep, tau, time[:, t])
+        begun = torch.where(keep, begun, t)
+        worst = torch.where(keep, worst, -torch.inf)
+        knots[:, t] = alive & ~keep
+        now = error_at(t + 1, state, start, tau)
+        worst = torch.maximum(worst, now)
+        errors.append(now[alive])
+        ending = alive & (last == t + 1)
+        end_segments(ending, t + 1, torch.ones_like(ending))
+
+    prediction = torch.cat(errors).mean()
+    step = torch.stack(step_errors).mean() if step_errors else torch.zeros(())
+    return OracleResult(knots, prediction + 1e-5 * step, prediction, step)

@@ -1,0 +1,89 @@
+"""Known inputs after the context."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from helpers import random_batch, small_pcode
+from skipstone import InvalidInput, Sequences
+
+
+def context() -> Sequences:
+    """Two sequences that end at time 3 with control 0."""
+    values = random_batch(0, [4, 4], irregular=False).values
+    return Sequences.from_array(values, controls=torch.zeros(2, 4, 1).double())
+
+
+def model(**options: Any) -> Any:
+    return small_pcode(0, control=1, **options)
+
+
+def after(*levels: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Controls at times 4, 5, 6, ... for each row."""
+    values = torch.tensor(levels)[..., None]
+    return torch.arange(4.0, 4.0 + values.shape[1]), values
+
+
+def test_a_control_holds_until_the_next_and_a_change_is_a_knot() -> None:
+    path = model().rollout(
+        context(), 9.0, controls=after([0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]), step=100.0
+    )
+    assert path.knots.tolist() == [[3, 6, float("inf")], [3, 4, 5]]
+
+
+def test_a_control_matters_only_from_its_time_on() -> None:
+    rollout = model().rollout
+    calm = rollout(context(), 9.0, controls=after([0.0] * 3, [0.0] * 3), step=1.0)
+    pushed = rollout(context(), 9.0, controls=after([0.0, 5.0, 5.0], [0.0] * 3), step=1.0)
+    before, later = torch.tensor([3.5, 4.5, 5.0]), torch.tensor([5.5, 7.0, 9.0])
+    assert torch.equal(calm.evaluate(before), pushed.evaluate(before))
+    difference = (calm.evaluate(later) - pushed.evaluate(later)).abs().amax(dim=(1, 2))
+    assert difference[0] > 1e-6
+    assert difference[1] == 0
+
+
+def test_without_later_controls_the_last_one_holds() -> None:
+    rollout = model().rollout
+    held = rollout(context(), 9.0)
+    given = rollout(context(), 9.0, controls=after([0.0], [0.0]))
+    at = torch.linspace(3, 9, 12)
+    assert torch.equal(held.evaluate(at), given.evaluate(at))
+
+
+def test_times_of_controls_may_differ_between_rows() -> None:
+    times = torch.tensor([[4.5, 6.0], [7.0, 8.0]])
+    path = model().rollout(
+        context(), 9.0, controls=(times, torch.tensor([[[1.0], [1.0]]] * 2)), step=99.0
+    )
+    assert path.knots.tolist() == [[3, 4.5], [3, 7]]
+
+
+@pytest.mark.parametrize(
+    ("controls", "message"),
+    [
+        (5, "controls must be a pair"),
+        (([4.0], [[1.0]]), "values of shape (2, 1, 1) for these times; got (1,) and (1, 1)"),
+        ((4.0, [[[1.0]]]), "got () and (1, 1, 1)"),
+        (([4.0], [[[1.0]], [[float("nan")]]]), "controls must be finite; got NaN or infinity"),
+        (([5.0, 4.0], [[[1.0]] * 2] * 2), "times of controls must increase; those of trajectory 0"),
+        (
+            ([2.0], [[[1.0]]] * 2),
+            "later than its last observation, whose control it holds already; trajectory 0 has one "
+            "at 2 and its context ends at 3",
+        ),
+    ],
+)
+def test_bad_controls_are_explained(controls: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        model().rollout(context(), 9.0, controls=controls)
+
+
+def test_controls_for_a_model_without_are_explained() -> None:
+    with pytest.raises(InvalidInput, match="controls were given to a model that takes none"):
+        small_pcode(0).rollout(
+            random_batch(0, [4], irregular=False), 9.0, controls=([5.0], [[[1.0]]])
+        )

@@ -1,0 +1,274 @@
+"""What holds for every model, and what is exact for the baselines."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers import lengths, random_batch
+from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Losses, Sequences
+from skipstone.models.ode import Dynamics, integrate
+
+MODELS = [PCODE, RNN, ODERNN, LatentODE]
+# A solver has one grid for all rows: there a row depends on its company within the solver's error.
+GRID = {ODERNN: {"solver": "rk4"}, LatentODE: {"solver": "rk4"}}
+SOLVER_ERROR = {ODERNN: 1e-5, LatentODE: 1e-5}
+
+any_model = pytest.mark.parametrize("kind", MODELS)
+
+
+def build(kind: Any, seed: int = 0, **options: Any) -> Any:
+    torch.manual_seed(seed)
+    return kind.from_config({"dim": 2, "hidden": 8, **GRID.get(kind, {}), **options}).double()
+
+
+def loss_of(model: Any, batch: Sequences) -> Losses:
+    return model.loss(batch, 0.1, explore=0) if isinstance(model, PCODE) else model.loss(batch)
+
+
+def close(one: Tensor, other: Tensor, within: float = 1e-10) -> None:
+    torch.testing.assert_close(one, other, rtol=0, atol=within)
+
+
+@any_model
+def test_every_weight_is_trained(kind: Any) -> None:
+    model = build(kind, control=1)
+    loss_of(model, random_batch(0, [9, 7, 12], control=1)).total.backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.abs().sum() > 0 or name.startswith("decoder"), name
+
+
+@any_model
+def test_config_survives_json(kind: Any) -> None:
+    model = build(kind, control=3, time_unit=0.25)
+    again = kind.from_config(json.loads(json.dumps(asdict(model.config))))
+    assert again.config == model.config
+
+
+@any_model
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), sizes=lengths(4, 7, rows=3))
+def test_a_path_does_not_depend_on_its_company(kind: Any, seed: int, sizes: list[int]) -> None:
+    model, batch = build(kind, seed, control=1), random_batch(seed, sizes, control=1)
+    together = model.rollout(batch, batch.ends + 5.5)
+    at = torch.linspace(0, 5.5, 9).double()
+    expected = together.evaluate(batch.ends[:, None] + at)
+    for row in range(len(batch)):
+        alone = model.rollout(batch[row], batch.ends[row].item() + 5.5)
+        found = alone.evaluate(batch.ends[row, None, None] + at)[0]
+        close(found, expected[row], within=SOLVER_ERROR.get(kind, 1e-10))
+        assert int(alone.num_updates) == int(together.num_updates[row])
+
+
+@any_model
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), sizes=lengths(5, 9, rows=3))
+def test_a_loss_is_the_mean_over_observations(kind: Any, seed: int, sizes: list[int]) -> None:
+    """So neither order nor padding nor company matters: each sequence brings its own share."""
+    model, batch = build(kind, seed, control=1), random_batch(seed, sizes, control=1)
+    skipped = 4 if kind is LatentODE else 1
+    shares = torch.stack(
+        [loss_of(model, batch[i]).prediction * (sizes[i] - skipped) for i in range(len(sizes))]
+    )
+    expected = shares.sum() / sum(size - skipped for size in sizes)
+    within = SOLVER_ERROR.get(kind, 1e-10)
+    close(loss_of(model, batch).prediction, expected, within)
+    close(loss_of(model, batch[list(range(len(sizes)))[::-1]]).prediction, expected, within)
+
+
+@any_model
+def test_a_path_starts_at_the_last_observation_and_is_continuous(kind: Any) -> None:
+    model, context = build(kind), random_batch(3, [6, 4])
+    path = model.rollout(context, context.ends + 4)
+    close(path.start, context.ends)
+    close(path.evaluate(context.ends[:, None]), context.tail(1).values)
+    knots = path.knots[:, 1:2].clamp(max=path.end[:, None])
+    close(path.evaluate(knots), path.evaluate(knots, side="right"))
+
+
+@any_model
+def test_no_query_gives_no_answer(kind: Any) -> None:
+    context = random_batch(3, [6, 4])
+    assert build(kind).rollout(context, context.ends + 4).evaluate(torch.ones(0)).shape == (2, 0, 2)
+
+
+@any_model
+def test_a_path_is_differentiable_in_time(kind: Any) -> None:
+    model, context = build(kind), random_batch(3, [6, 4])
+    path = model.rollout(context, context.ends + 4)
+    times = (context.ends[:, None] + torch.tensor([0.4, 2.3])).requires_grad_()
+    (slope,) = torch.autograd.grad(path.evaluate(times).sum(), times)
+    with torch.no_grad():
+        change = path.evaluate(times + 1e-5) - path.evaluate(times - 1e-5)
+    close(slope, change.sum(-1) / 2e-5, within=1e-4 if kind in SOLVER_ERROR else 1e-7)
+
+
+@any_model
+def test_a_path_is_differentiable_in_its_context(kind: Any) -> None:
+    model, context = build(kind), random_batch(3, [4, 4])
+
+    def predict(values: Tensor) -> Tensor:
+        path = model.rollout(Sequences(context.times, values), context.ends + 3)
+        return path.evaluate(context.ends[:, None] + 2.5)
+
+    assert torch.autograd.gradcheck(predict, context.values.clone().requires_grad_())
+
+
+@any_model
+def test_data_that_do_not_fit_are_explained(kind: Any) -> None:
+    model, batch = build(kind), random_batch(0, [6, 3])
+    for act, message in [
+        (lambda: model.rollout(batch, 99.0), "at least 4 observations here; sequence 1 has 3"),
+        (lambda: model.rollout(batch[0], 0.0), "until must be a finite time after the context"),
+        (
+            lambda: model.rollout(random_batch(0, [6], control=1), 99.0),
+            f"the data have 2 and 1. Build the model with {kind.__name__}.for_data(sequences).",
+        ),
+    ]:
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            act()
+
+
+@any_model
+def test_images_are_converted(kind: Any) -> None:
+    images = torch.randint(0, 255, (2, 8, 2), dtype=torch.uint8)
+    model = build(kind)
+    whole = loss_of(model, Sequences.from_array(images)).total
+    close(whole, loss_of(model, Sequences.from_array(images.double() / 255)).total)
+
+
+def test_rnn_updates_once_per_interval() -> None:
+    model, batch = build(RNN, time_unit=0.5), random_batch(0, [6, 4], spacing=0.5, irregular=False)
+    path = model.rollout(batch.head(4), torch.tensor([2.0 + 3.2, 2.0 + 1.0], dtype=torch.float64))
+    assert path.num_updates.tolist() == [7, 2]
+    close(path.steps[0], torch.tensor([0.5] * 6 + [0.2], dtype=torch.float64))
+    assert path.num_evaluations.tolist() == [0, 0]
+
+
+def test_rnn_training_is_its_rollout_step_by_step() -> None:
+    """The fused layer over a sequence and the single updates of a rollout are one model."""
+    model, batch = build(RNN, control=1), random_batch(2, [7, 5], control=1)
+    state, elapsed, errors = model.initial_state(2), torch.zeros(2).double(), []
+    assert batch.controls is not None
+    for i in range(6):
+        state = model.update(state, batch.values[:, i], batch.controls[:, i], elapsed)
+        elapsed = batch.times[:, i + 1] - batch.times[:, i]
+        stride = model.segments(state, batch.values[:, i], elapsed)
+        predicted, state = model.advance(stride, state, elapsed)
+        error = (predicted - batch.values[:, i + 1]).square().mean(1)
+        errors.append(error[batch.mask[:, i + 1]])
+    close(model.loss(batch).total, torch.cat(errors).mean())
+
+
+def test_rnn_output_moves_evenly_between_observations() -> None:
+    model, batch = build(RNN), random_batch(2, [4])
+    path = model.rollout(batch, batch.ends + 3)
+    first, last = (path.evaluate(batch.ends[:, None] + t) for t in (1.0, 2.0))
+    close(path.evaluate(batch.ends[:, None] + 1.25), torch.lerp(first, last, 0.25))
+
+
+def linear_dynamics(matrix: Tensor) -> Dynamics:
+    """dh/dt = A·h, as far as tanh is the identity: the state is scaled into its linear part."""
+    dynamics = Dynamics(len(matrix)).double()
+    with torch.no_grad():
+        for weight in dynamics.parameters():
+            weight.zero_()
+        dynamics.net[0].weight.copy_(1e-5 * torch.eye(len(matrix)))
+        dynamics.net[2].weight.copy_(1e5 * matrix)
+    return dynamics
+
+
+@pytest.mark.parametrize("solver", ["dopri5", "rk4"])
+def test_integration_of_a_rotation_is_exact_for_each_rows_own_times(solver: str) -> None:
+    turn = torch.tensor([[0.0, -0.2], [0.2, 0.0]]).double()
+    offsets = torch.tensor([[0.0, 0.5, 0.5, 3.0], [1.0, 1.1, 7.0, 7.25]]).double()
+    state = torch.tensor([[1.0, 0.0], [0.0, 2.0]]).double()
+    config = LatentODE.Config(dim=1, hidden=2, solver=solver, rtol=1e-7, atol=1e-9)
+    found, calls = integrate(linear_dynamics(turn), state, offsets, config)
+    expected = torch.stack(
+        [
+            torch.stack([torch.matrix_exp(turn * t) @ state[row] for t in offsets[row]])
+            for row in range(2)
+        ]
+    )
+    close(found, expected, within=5e-5)
+    assert calls > 0
+
+
+def test_rk4_counts_four_evaluations_per_unit_of_time() -> None:
+    dynamics = Dynamics(2).double()
+    config = ODERNN.Config(dim=1, hidden=2, solver="rk4")
+    for offset, substeps in ((0.4, 1), (1.0, 1), (2.5, 3)):
+        offsets = torch.full((3, 1), offset).double()
+        _, calls = integrate(dynamics, torch.ones(3, 2).double(), offsets, config)
+        assert calls == 4 * substeps
+
+
+def test_ode_rnn_counts_its_evaluations() -> None:
+    model, batch = build(ODERNN), random_batch(0, [7, 5], irregular=False)
+    # Six and four intervals of one unit, one step of four evaluations each.
+    assert model.loss(batch).num_evaluations == 4 * (6 + 4)
+    path = model.rollout(batch.head(4), torch.tensor([9.0, 6.0]))
+    assert path.num_updates.tolist() == [5, 2]
+    assert path.num_evaluations.tolist() == [20, 8]
+    path.evaluate(path.knots[:, 1:2])
+    assert path.num_evaluations.tolist() == [20, 8]
+    path.evaluate(torch.tensor([4.5, 5.5]))
+    assert path.num_evaluations.tolist() == [28, 16]
+
+
+def test_ode_rnn_reads_inside_an_interval_what_it_would_integrate() -> None:
+    model, batch = build(ODERNN, solver="dopri5", rtol=1e-8, atol=1e-9), random_batch(1, [4])
+    path = model.rollout(batch, batch.ends + 2)
+    near = path.evaluate(batch.ends[:, None] + torch.tensor([1.0 - 1e-4, 1.0, 1.0 + 1e-4]))
+    close(near[:, 0], near[:, 1], within=1e-3)
+    close(near[:, 2], near[:, 1], within=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ODERNN, LatentODE])
+def test_tighter_tolerances_cost_more_evaluations(kind: Any) -> None:
+    costs = []
+    for rtol in (1e-2, 1e-9):
+        model = build(kind, solver="dopri5", rtol=rtol, atol=rtol)
+        costs.append(model.loss(random_batch(0, [12], irregular=False)).num_evaluations)
+    assert costs[0] < costs[1]
+
+
+def test_latent_ode_answers_queries_in_any_order() -> None:
+    model, batch = build(LatentODE, solver="dopri5", rtol=1e-9, atol=1e-9), random_batch(0, [4, 4])
+    path = model.rollout(batch, batch.ends + 10)
+    assert path.num_updates.tolist() == [1, 1]
+    times = batch.ends[:, None] + torch.tensor([7.0, 0.5, 3.0]).double()
+    shuffled = path.evaluate(times)
+    for i in range(3):
+        close(shuffled[:, i : i + 1], path.evaluate(times[:, i : i + 1]), within=1e-6)
+    assert (path.num_evaluations > 0).all()
+
+
+@pytest.mark.parametrize("kind", [ODERNN, LatentODE])
+def test_bad_solver_options_are_explained(kind: Any) -> None:
+    with pytest.raises(InvalidInput, match='solver must be "dopri5" or "rk4"; got'):
+        kind.from_config({"dim": 1, "solver": "euler"})
+    with pytest.raises(InvalidInput, match="rtol must be a positive, finite number; got 0"):
+        kind.from_config({"dim": 1, "rtol": 0.0})
+
+
+def test_missing_torchdiffeq_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torchdiffeq", None)
+    with pytest.raises(ModuleNotFoundError, match=re.escape("pip install 'skipstone[ode]'")):
+        build(ODERNN).loss(random_batch(0, [5]))
+
+
+def test_latent_ode_needs_something_to_predict() -> None:
+    with pytest.raises(InvalidInput, match="at least 5 observations here; sequence 0 has 4"):
+        build(LatentODE).loss(random_batch(0, [4]))
+    assert build(LatentODE).loss(random_batch(0, [5])).total.isfinite()

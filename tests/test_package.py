@@ -1,0 +1,76 @@
+"""What a newcomer meets first: the import, the command, the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skipstone
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def modules_after(code: str) -> set[str]:
+    """Top-level modules loaded in a fresh interpreter by some code."""
+    report = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+HEAVY = {"lightning", "pytorch_lightning", "matplotlib", "torchdiffeq", "gymnasium", "imageio"}
+
+
+def test_import_loads_torch_and_little_more() -> None:
+    every_name = "from skipstone import *"
+    loaded = modules_after(every_name)
+    assert "torch" in loaded
+    assert not loaded & HEAVY
+
+
+def test_command_line_help_needs_no_torch() -> None:
+    loaded = modules_after(
+        "import sys; sys.argv = ['skipstone', '--help']\n"
+        "from skipstone.cli import main\n"
+        "try: main()\nexcept SystemExit as done: assert done.code == 0"
+    )
+    assert "typer" in loaded
+    assert not loaded & (HEAVY | {"torch", "numpy"})
+
+
+def test_every_public_name_exists_and_nothing_else() -> None:
+    assert sorted(skipstone.__all__) == dir(skipstone)
+    for name in skipstone.__all__:
+        assert getattr(skipstone, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Sequence'"):
+        skipstone.Sequence  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_readme_examples_run_as_written(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert "updates" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"], ids=str)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_name_in_the_paper_map_exists() -> None:
+    text = (ROOT / "docs" / "paper-to-code.md").read_text(encoding="utf-8")
+    places = re.findall(r"\[`([\w.]+)`\]\(\.\./(src/[\w/]+\.py|tests/[\w/]+\.py)\)", text)
+    assert len(places) > 15
+    for name, file in places:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        last = name.rpartition(".")[2]
+        assert re.search(rf"^\s*(def|class) {last}\b|^\s*{last}\s*[:=]", source, re.MULTILINE), name

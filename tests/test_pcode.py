@@ -1,0 +1,322 @@
+"""Laws of the piecewise-constant model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers import lengths, random_batch, small_pcode
+from skipstone import PCODE, InvalidInput, Sequences, find_knots
+
+seeds = st.integers(0, 10_000)
+
+
+def states(seed: int, rows: int = 3) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, 8, dtype=torch.float64, generator=generator)
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+@given(seeds)
+def test_moving_by_zero_is_the_identity(seed: int) -> None:
+    state = states(seed)
+    assert torch.equal(small_pcode(seed).move(state, torch.zeros(3).double()), state)
+
+
+@given(seeds, st.floats(0, 50), st.floats(0, 50))
+def test_moving_by_a_then_b_is_moving_by_their_sum(seed: int, a: float, b: float) -> None:
+    model, state = small_pcode(seed), states(seed)
+    full = torch.full((3,), 1.0).double()
+    close(model.move(model.move(state, a * full), b * full), model.move(state, (a + b) * full))
+
+
+@given(seeds, st.floats(0.1, 20), st.floats(0, 1))
+def test_latent_is_linear_between_knots(seed: int, length: float, part: float) -> None:
+    model, state = small_pcode(seed), states(seed)
+    full = torch.full((3,), length).double()
+    end = model.move(state, full)
+    close(model.move(state, part * full), torch.lerp(state, end, part))
+
+
+@given(seeds, st.floats(0, 20), st.sampled_from(["displacement", "absolute"]))
+def test_a_line_decodes_the_moved_state(seed: int, offset: float, readout: str) -> None:
+    """The decoder's first layer, computed per segment, changes nothing."""
+    model, state = small_pcode(seed, readout=readout), states(seed)
+    values, by = torch.ones(3, 2).double(), torch.full((3,), offset).double()
+    expected = model.decoder(model.move(state, by))
+    if readout == "displacement":
+        expected = values + expected - model.decoder(state)
+    close(model.predict(model.lines(state, values), torch.arange(3), by), expected)
+
+
+def paths_agree(
+    model: PCODE, together: Sequences, alone: list[Sequences], **options: object
+) -> None:
+    until = together.ends + 7.5
+    path = model.rollout(together, until, **options)  # pyright: ignore[reportArgumentType]
+    for row, context in enumerate(alone):
+        single = model.rollout(context, until[row].item(), **options)  # pyright: ignore
+        count = int(single.num_updates)
+        assert int(path.num_updates[row]) == count
+        close(single.knots[0], path.knots[row, :count])
+        times = torch.linspace(0, 7.5, 20).double() + context.ends
+        close(
+            single.evaluate(times[None])[0],
+            path.evaluate(times.expand(len(together), -1) - context.ends + together.ends[:, None])[
+                row
+            ],
+        )
+
+
+@settings(max_examples=25)
+@given(seeds, lengths(4, 7))
+def test_a_path_does_not_depend_on_its_company(seed: int, sizes: list[int]) -> None:
+    model, batch = small_pcode(seed), random_batch(seed, sizes)
+    paths_agree(model, batch, [batch[i] for i in range(len(batch))])
+    order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(seed))
+    paths_agree(model, batch[order], [batch[int(i)] for i in order])
+
+
+@settings(max_examples=25)
+@given(seeds, lengths(5, 12), st.sampled_from([0.01, 0.1, 1.0]))
+def test_padding_changes_neither_knots_nor_loss(seed: int, sizes: list[int], tol: float) -> None:
+    model, batch = small_pcode(seed), random_batch(seed, sizes)
+    longer = Sequences.concat([batch, random_batch(seed, [30])])[: len(batch)]
+    padded = Sequences(
+        torch.nn.functional.pad(longer.times, (0, 9)),
+        torch.nn.functional.pad(longer.values, (0, 0, 0, 9), value=float("nan")),
+        mask=torch.nn.functional.pad(longer.mask, (0, 9)),
+    )
+    one = find_knots(model, batch, tol, explore=0)
+    other = find_knots(model, padded, tol, explore=0)
+    assert torch.equal(one.at, other.at[:, : one.at.shape[1]])
+    assert not other.at[:, one.at.shape[1] :].any()
+    close(model.loss(batch, knots=one).total, model.loss(padded, knots=other).total)
+
+
+@given(seeds, lengths(4))
+def test_order_of_sequences_does_not_change_the_loss(seed: int, sizes: list[int]) -> None:
+    model, batch = small_pcode(seed), random_batch(seed, sizes, control=1)
+    model = small_pcode(seed, control=1)
+    order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(seed))
+    first = model.loss(batch, 0.1, explore=0)
+    close(first.total, model.loss(batch[order], 0.1, explore=0).total)
+
+
+def test_tolerance_zero_updates_at_every_observation() -> None:
+    batch = random_batch(0, [9, 5])
+    knots = find_knots(small_pcode(0), batch, tolerance=0.0, explore=0.0)
+    expected = batch.mask.clone()
+    expected[torch.arange(2), batch.lengths - 1] = False
+    assert torch.equal(knots.at, expected)
+
+
+def test_tolerance_infinite_gives_one_segment_after_the_context() -> None:
+    batch = random_batch(0, [9, 5])
+    model = small_pcode(0)
+    knots = find_knots(model, batch, tolerance=float("inf"), explore=0.0)
+    assert knots.count.tolist() == [4, 4]
+    assert knots.at[:, :4].all()
+    # That segment lasts to the end of its sequence, and would have gone on.
+    assert knots.cut.nonzero().tolist() == [[0, 3], [1, 3]]
+
+
+def test_exploration_extends_segments_by_chance() -> None:
+    batch = random_batch(0, [400] * 20, irregular=False)
+    model = small_pcode(0)
+    generator = torch.Generator().manual_seed(1)
+    knots = find_knots(model, batch, 0.0, generator, explore=0.01)
+    skipped = 1 - knots.at[:, 5:-1].double().mean()
+    assert 0.007 < skipped < 0.013
+    again = find_knots(model, batch, 0.0, torch.Generator().manual_seed(1), explore=0.01)
+    assert torch.equal(knots.at, again.at)
+
+
+def test_the_cell_runs_only_where_there_is_a_knot() -> None:
+    batch, model, seen = random_batch(0, [20, 9, 15]), small_pcode(1), []
+    model.cell.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    knots = find_knots(model, batch, 0.3, explore=0)
+    assert 0 < knots.at.sum() < batch.mask.sum() - 3
+    assert sum(seen) == int(knots.at.sum())
+    losses = model.loss(batch, knots=knots)
+    assert losses.num_updates == int(knots.at.sum())
+
+
+def test_a_change_of_control_is_a_knot() -> None:
+    values = torch.zeros(1, 10, 2).double()
+    controls = torch.zeros(1, 10, 1).double()
+    controls[0, 6:] = 1
+    batch = Sequences.from_array(values, controls=controls)
+    model = small_pcode(0, control=1)
+    knots = find_knots(model, batch, float("inf"), explore=0)
+    assert knots.at[0].nonzero().flatten().tolist() == [0, 1, 2, 3, 6]
+    assert knots.cut[0].nonzero().flatten().tolist() == [3, 6]
+
+
+def test_mean_step_counts_segments_after_the_context() -> None:
+    batch = random_batch(0, [12], irregular=False)
+    losses = small_pcode(0).loss(batch, float("inf"), explore=0)
+    assert losses.mean_step == 8
+    assert losses.num_updates == 4
+
+
+def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
+    batch, model = random_batch(0, [12], irregular=False), small_pcode(0)
+    with torch.no_grad():
+        model.step_size.weight.zero_()
+        for predicted, expected in ((3.0, (8.0 - 3.0) ** 2), (9.0, 0.0)):
+            model.step_size.bias.fill_(predicted - 1)
+            step = model.loss(batch, float("inf"), explore=0).step
+            assert float(step) == pytest.approx(expected)
+
+
+def test_sequences_without_a_free_segment_have_no_step_loss() -> None:
+    losses = small_pcode(0).loss(random_batch(0, [4]), 0.1)
+    assert float(losses.step.detach()) == 0
+    assert losses.prediction > 0
+    losses.total.backward()
+
+
+class Calls(torch.nn.Module):
+    """Any use of a model as a function of its weights, for `gradcheck`."""
+
+    def __init__(self, model: PCODE, use: Callable[..., Tensor]):
+        super().__init__()
+        self.model, self.use = model, use
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.use(*inputs)
+
+
+def gradcheck(model: PCODE, use: Callable[..., Tensor], *inputs: Tensor) -> bool:
+    names, weights = zip(*Calls(model, use).named_parameters(), strict=True)
+
+    def call(*everything: Tensor) -> Tensor:
+        given, weights = everything[: len(inputs)], everything[len(inputs) :]
+        return torch.func.functional_call(
+            Calls(model, use), dict(zip(names, weights, strict=True)), given
+        )
+
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in (*inputs, *weights)]
+    return torch.autograd.gradcheck(call, leaves)
+
+
+def test_gradcheck_of_a_path_in_weights_context_and_time() -> None:
+    model, context = small_pcode(5, hidden=4), random_batch(5, [4, 4])
+    times = context.ends[:, None] + torch.tensor([0.3, 2.7, 6.1])
+
+    def predict(values: Tensor, times: Tensor) -> Tensor:
+        seen = Sequences(context.times, values)
+        return model.rollout(seen, context.ends + 8.0).evaluate(times)
+
+    assert bool((predict(context.values, times) != context.values[:, -1:]).any())
+    assert gradcheck(model, predict, context.values, times)
+
+
+def test_gradcheck_of_the_loss() -> None:
+    model, batch = small_pcode(2, hidden=4), random_batch(2, [9, 6])
+    knots = find_knots(model, batch, 0.3, explore=0)
+
+    def loss() -> Tensor:
+        losses = model.loss(batch, knots=knots)
+        return losses.prediction + losses.step
+
+    assert gradcheck(model, loss)
+
+
+def test_config_survives_json() -> None:
+    model = PCODE(PCODE.Config(dim=3, control=1, hidden=16, readout="absolute", time_unit=0.05))
+    again = PCODE.from_config(json.loads(json.dumps(asdict(model.config))))
+    assert again.config == model.config
+
+
+def test_for_data_takes_sizes_and_unit_from_the_data() -> None:
+    batch = random_batch(0, [6], control=2, spacing=0.01, irregular=False)
+    config = PCODE.for_data(batch, hidden=10).config
+    assert (config.dim, config.control, config.hidden) == (2, 2, 10)
+    assert config.time_unit == pytest.approx(0.01)
+
+
+def test_units_of_time_do_not_matter() -> None:
+    """The same trajectories in milliseconds and in years give the same losses and paths."""
+    fast, slow = random_batch(1, [9, 7], spacing=1e-3), random_batch(1, [9, 7], spacing=10.0)
+    models = [small_pcode(1, time_unit=unit) for unit in (1e-3, 10.0)]
+    losses = [
+        model.loss(batch, 0.1, explore=0).total
+        for model, batch in zip(models, (fast, slow), strict=True)
+    ]
+    close(losses[0], losses[1])
+    one = models[0].rollout(fast.head(4), fast.head(4).ends + 5e-3)
+    other = models[1].rollout(slow.head(4), slow.head(4).ends + 50)
+    close(one.evaluate(one.end[:, None]), other.evaluate(other.end[:, None]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dim": 0}, "dim must be a whole number, at least 1; got 0"),
+        ({"control": -1}, "control must be a whole number, at least 0; got -1"),
+        ({"hidden": 7}, "hidden must be even, half position and half velocity; got 7"),
+        ({"layers": 1}, "layers must be a whole number, at least 2; got 1"),
+        ({"num_context": 0}, "num_context must be a whole number, at least 1; got 0"),
+        ({"time_unit": 0.0}, "time_unit must be a positive, finite number; got 0.0"),
+        ({"min_step": float("nan")}, "min_step must be a positive, finite number; got nan"),
+        ({"max_step": 0.5}, "max_step must not be below min_step; got 0.5 < 1.0"),
+        ({"velocity_scale": -1.0}, "velocity_scale must be a positive, finite number"),
+        ({"readout": "relative"}, 'readout must be "displacement" or "absolute"'),
+        ({"hiden": 7}, "PCODE has no option 'hiden'; its options are dim, control, hidden"),
+    ],
+)
+def test_bad_configurations_are_explained(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        PCODE.from_config({"dim": 2, **options})
+
+
+def test_bad_uses_are_explained() -> None:
+    model, batch = small_pcode(0), random_batch(0, [6, 3])
+    good = batch[0]
+    until = good.ends.item() + 5
+    for act, message in [
+        (lambda: model.rollout(batch, 99.0), "at least 4 observations here; sequence 1 has 3"),
+        (lambda: model.loss(batch, 0.1), "at least 4 observations here; sequence 1 has 3"),
+        (lambda: model.rollout(good, until, step=0.0), 'step must be "predicted" or a positive'),
+        (lambda: model.rollout(good, until, step=float("nan")), "step must be"),
+        (lambda: model.rollout(good, until, max_updates=0), "max_updates must be at least 1"),
+        (lambda: model.rollout(good, 0.0), "until must be a finite time after the context"),
+        (lambda: model.rollout(good, float("inf")), "until must be a finite time"),
+        (
+            lambda: model.rollout(good, torch.ones(3)),
+            "one per trajectory, shape (1,); got shape (3,",
+        ),
+        (lambda: model.loss(good), "loss needs a tolerance (or knots found before); got neither"),
+        (lambda: model.loss(good, -1.0), "tolerance must be zero or more"),
+        (lambda: model.loss(good, float("nan")), "tolerance must be zero or more"),
+        (lambda: model.loss(good, 0.1, explore=2.0), "explore must be a probability"),
+        (
+            lambda: model.loss(random_batch(0, [6], dim=3), 0.1),
+            "takes 2 features and 0 controls; the data have 3 and 0. Build the model with",
+        ),
+    ]:
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            act()
+
+
+def test_weights_that_are_not_finite_are_reported_not_looped_over() -> None:
+    model, batch = small_pcode(0), random_batch(0, [6])
+    with torch.no_grad():
+        model.step_size.bias.fill_(float("nan"))
+    with pytest.raises(
+        InvalidInput, match="a step must be a finite number; the model predicts nan"
+    ):
+        model.rollout(batch, batch.ends.item() + 5)

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers import random_batch
+from skipstone import InvalidInput, Sequences
+
+
+def test_from_array_is_regular() -> None:
+    batch = Sequences.from_array(np.zeros((2, 3, 1)), spacing=0.5, start=10.0)
+    assert batch.times.tolist() == [[10.0, 10.5, 11.0]] * 2
+    assert batch.values.dtype == torch.float32
+    assert batch.mask.all()
+    assert batch.typical_spacing == 0.5
+
+
+def test_from_lists_pads_with_zeros_and_holds_the_last_time() -> None:
+    batch = Sequences.from_lists([[[1.0], [2.0]], [[3.0]]], [[0.0, 0.1], [5.0]])
+    assert batch.values.tolist() == [[[1.0], [2.0]], [[3.0], [0.0]]]
+    assert batch.times.tolist() == [[0.0, 0.1], [5.0, 5.0]]
+    assert batch.mask.tolist() == [[True, True], [True, False]]
+    assert batch.lengths.tolist() == [2, 1]
+    assert batch.ends.tolist() == [0.1, 5.0]
+
+
+def test_from_lists_without_times_counts_observations() -> None:
+    batch = Sequences.from_lists([np.ones((3, 2)), np.ones((2, 2))])
+    assert batch.times.tolist() == [[0, 1, 2], [0, 1, 1]]
+
+
+def test_times_keep_milliseconds_of_time_stamps() -> None:
+    batch = Sequences.from_lists(
+        [torch.zeros(2, 1)], [np.array([1_763_000_000.001, 1_763_000_000.002])]
+    )
+    assert batch.typical_spacing == pytest.approx(0.001, rel=1e-3)
+
+
+def test_what_was_in_the_padding_is_gone() -> None:
+    values = torch.full((1, 3, 1), float("nan"))
+    values[0, 0] = 1
+    mask = torch.tensor([[True, False, False]])
+    batch = Sequences(torch.tensor([[2.0, float("inf"), 0.0]]), values, mask=mask)
+    assert batch.values.flatten().tolist() == [1, 0, 0]
+    assert batch.times.flatten().tolist() == [2, 2, 2]
+
+
+def test_images_become_floats_between_zero_and_one() -> None:
+    batch = Sequences.from_array(np.array([[[0, 51, 255]]], dtype=np.uint8))
+    assert batch.values.dtype == torch.uint8
+    converted = batch.to(dtype=torch.float32)
+    assert converted.values.flatten().tolist() == pytest.approx([0, 0.2, 1])
+    assert batch[0].values.dtype == torch.uint8
+
+
+def test_to_changes_values_and_controls_but_not_the_precision_of_times() -> None:
+    batch = random_batch(0, [3], control=1).to("cpu", torch.float32)
+    assert batch.values.dtype == torch.float32
+    assert batch.controls is not None
+    assert batch.controls.dtype == torch.float32
+    assert batch.times.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "index", [1, -2, slice(1, 2), [1], np.array([1]), torch.tensor([False, True, False])]
+)
+def test_indexing_gives_a_batch_without_needless_padding(index: object) -> None:
+    batch = random_batch(0, [9, 4, 6], control=2)
+    picked = batch[index]  # pyright: ignore[reportArgumentType]
+    assert len(picked) == 1
+    assert picked.values.shape == (1, 4, 2)
+    assert torch.equal(picked.values[0], batch.values[1, :4])
+    assert picked.controls is not None
+    assert picked.controls.shape == (1, 4, 2)
+
+
+def test_iteration_ends() -> None:
+    assert [len(one) for one in random_batch(0, [3, 4])] == [1, 1]
+
+
+@given(st.integers(0, 100), st.integers(10, 40))
+def test_split_is_disjoint_and_complete(seed: int, rows: int) -> None:
+    values = torch.arange(float(rows)).reshape(rows, 1, 1)
+    parts = Sequences.from_array(values).split([0.8, 0.1, 0.1], seed=seed)
+    found = torch.cat([part.values.flatten() for part in parts])
+    assert sorted(found.tolist()) == list(range(rows))
+    assert len(parts[0]) == round(0.8 * rows)
+
+
+def test_split_without_seed_keeps_order_and_with_seed_repeats() -> None:
+    batch = Sequences.from_array(torch.arange(10.0).reshape(10, 1, 1))
+    assert batch.split([0.5, 0.5])[0].values.flatten().tolist() == [0, 1, 2, 3, 4]
+    first, again = (batch.split([0.5, 0.5], seed=3)[0].values for _ in range(2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first.flatten(), torch.arange(5.0))
+
+
+def test_head_and_tail() -> None:
+    batch = Sequences.from_lists(
+        [[[0.0], [1.0], [2.0]], [[3.0], [4.0]]], controls=[np.ones((3, 1)), np.ones((2, 1))]
+    )
+    assert batch.head(2).values.flatten(1).tolist() == [[0, 1], [3, 4]]
+    assert batch.tail(2).values.flatten(1).tolist() == [[1, 2], [3, 4]]
+    assert batch.tail(2).times.tolist() == [[1, 2], [0, 1]]
+    assert batch.tail(2).mask.all()
+
+
+def test_concat_makes_a_batch_of_mixed_lengths() -> None:
+    short, long = random_batch(0, [3, 2], control=1), random_batch(1, [5], control=1)
+    both = Sequences.concat([short, long])
+    assert both.lengths.tolist() == [3, 2, 5]
+    assert torch.equal(both[0].values, short[0].values)
+    assert torch.equal(both[2].times, long.times)
+    # Padding keeps its meaning: times hold, so nothing decreases.
+    assert (both.times.diff(dim=1) >= 0).all()
+
+
+@given(st.integers(0, 1000), st.lists(st.integers(1, 8), min_size=1, max_size=4))
+def test_select_keeps_exactly_what_was_asked_for(seed: int, sizes: list[int]) -> None:
+    batch = random_batch(seed, sizes, control=1)
+    keep = torch.rand(batch.mask.shape, generator=torch.Generator().manual_seed(seed)) < 0.5
+    keep[:, 0] = True
+    kept = batch.select(keep)
+    for row in range(len(batch)):
+        wanted = keep[row] & batch.mask[row]
+        assert torch.equal(kept.times[row][kept.mask[row]], batch.times[row][wanted])
+        assert torch.equal(kept.values[row][kept.mask[row]], batch.values[row][wanted])
+
+
+def test_repr_names_what_matters() -> None:
+    assert repr(random_batch(0, [3, 5], control=1)) == (
+        "Sequences(batch=2, observations=3 to 5, dim=2, control=1, dtype=torch.float64, device=cpu)"
+    )
+
+
+GOOD = {"times": [[0.0, 1.0, 2.0]] * 2, "values": np.zeros((2, 3, 1))}
+NAN = float("nan")
+
+
+def broken(**changes: object) -> dict[str, object]:
+    return {**GOOD, **changes}
+
+
+def with_bad_value(bad: float) -> np.ndarray:
+    values = np.zeros((2, 3, 1))
+    values[1, 2] = bad
+    return values
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            broken(values=with_bad_value(NAN)),
+            "values must be finite; sequence 1 has nan at index 2. Leave that observation out",
+        ),
+        (broken(values=with_bad_value(np.inf)), "sequence 1 has inf at index 2"),
+        (
+            broken(controls=with_bad_value(-np.inf)),
+            "controls must be finite; sequence 1 has -inf at index 2",
+        ),
+        (
+            broken(times=[[0, 1, 2], [0, NAN, 2]]),
+            "times must be finite; sequence 1 has nan at index 1",
+        ),
+        (
+            broken(times=[[0.0, 1, 2], [0.1, 0.5, 0.3]]),
+            "times must increase within a sequence; sequence 1 has 0.3 after 0.5 (index 2). "
+            "Sort it, or drop duplicates.",
+        ),
+        (broken(times=[[0.0, 0, 2], [0, 1, 2]]), "sequence 0 has 0 after 0 (index 1)"),
+        (broken(times=[0.0, 1, 2]), "times must have shape (batch, time) of the values, (2, 3)"),
+        (broken(values=np.zeros((2, 3))), "values must have shape (batch, time, dim); got (2, 3)"),
+        (broken(values=np.zeros((2, 0, 1))), "there must be at least one sequence"),
+        (broken(controls=np.zeros((2, 2, 1))), "controls must have shape (batch, time, control)"),
+        (broken(values=np.zeros((2, 3, 1), int)), "values must be floating point"),
+        (broken(values=[[["a"]]]), "values must be floating point"),
+        (broken(controls=np.zeros((2, 3, 1), int)), "controls must be floating point"),
+        (broken(times=np.zeros((2, 3), bool)), "times must be real numbers; got torch.bool"),
+        (broken(mask=np.zeros((2, 3))), "mask must be boolean; got torch.float64"),
+        (broken(mask=np.ones((2, 2), bool)), "mask must have the shape of times, (2, 3)"),
+        (
+            broken(mask=[[True] * 3, [False] * 3]),
+            "each sequence must have at least one observation; sequence 1 is empty. Drop it.",
+        ),
+        (
+            broken(mask=[[True] * 3, [True, False, True]]),
+            "mask marks padding, so it must be True first and False after; sequence 1 is False at "
+            "index 1 and True at index 2",
+        ),
+    ],
+)
+def test_bad_input_is_explained(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        Sequences(**arguments)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "there must be at least one sequence; got an empty list."),
+        (([np.zeros((2, 1)), np.zeros((2, 3))],), "sequence 1 has shape (2, 3) and sequence 0 has"),
+        (([np.zeros(4)],), "sequence 0 has shape (4,). Reshape it; a single feature needs"),
+        (
+            ([np.zeros((2, 1)), np.zeros((0, 1))],),
+            "each sequence must have at least one observation; sequence 1 is empty",
+        ),
+        (
+            ([np.zeros((2, 1))], [[0.0, 1.0, 2.0]]),
+            "sequence 0 has 2 observations and times of shape (3,) instead of (2,)",
+        ),
+        (([np.zeros((2, 1))], []), "times must have one entry per sequence; got 0 for 1"),
+        (
+            ([np.zeros((2, 1))], None, [np.zeros((3, 1))]),
+            "sequence 0 has 2 observations and controls of shape (3, 1) instead of (2, 1)",
+        ),
+        (([[[1], [2]]],), "values of sequence 0 must be floating point"),
+    ],
+)
+def test_bad_lists_are_explained(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        Sequences.from_lists(*arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_other_bad_uses_are_explained() -> None:
+    batch = random_batch(0, [5, 3])
+    for act, message in [
+        (lambda: batch.head(4), "at least 4 observations here; sequence 1 has 3. Drop the short"),
+        (lambda: batch.tail(4), "sequence 1 has 3"),
+        (lambda: batch.head(0), "must be at least 1; got 0"),
+        (lambda: batch.split([0.5, 0.4]), "fractions must be positive and sum to 1"),
+        (lambda: batch.split([0.9, 0.1]), "leave a part empty"),
+        (lambda: batch[[]], "keep at least one sequence"),
+        (lambda: batch[torch.tensor([False, False])], "keep at least one sequence"),
+        (lambda: batch.select(torch.zeros_like(batch.mask)), "sequence 0 keeps none"),
+        (lambda: Sequences.concat([]), "there must be at least one"),
+        (lambda: Sequences.concat([batch, random_batch(0, [3], dim=1)]), "must agree"),
+        (lambda: Sequences.from_array(np.zeros((1, 2, 1)), spacing=0.0), "spacing must be a pos"),
+        (lambda: Sequences.from_array(np.zeros((2, 1))), "values must have shape"),
+        (lambda: Sequences.from_array(np.zeros((2, 1, 1))).typical_spacing, "at least two obs"),
+    ]:
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            act()
+    with pytest.raises(IndexError, match="sequence 2 of 2"):
+        batch[2]
