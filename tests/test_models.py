@@ -86,6 +86,20 @@ def test_a_loss_is_the_mean_over_observations(kind: Any, seed: int, sizes: list[
 
 
 @any_model
+def test_errors_are_laid_out_like_the_batch(kind: Any) -> None:
+    model, batch = build(kind), random_batch(0, [6, 9, 7])
+    losses = loss_of(model, batch)
+    within = SOLVER_ERROR.get(kind, 1e-10)
+    predicted = batch.mask.clone()
+    predicted[:, : 4 if kind is LatentODE else 1] = False
+    assert torch.equal(losses.errors.isfinite(), predicted)
+    close(losses.errors[predicted].mean(), losses.prediction.detach(), within)
+    for row in range(3):
+        alone = loss_of(model, batch[row]).errors[0]
+        close(losses.errors[row, : len(alone)].nan_to_num(), alone.nan_to_num(), within)
+
+
+@any_model
 def test_a_path_starts_at_the_last_observation_and_is_continuous(kind: Any) -> None:
     model, context = build(kind), random_batch(3, [6, 4])
     path = model.rollout(context, context.ends + 4)
@@ -180,10 +194,11 @@ def linear_dynamics(matrix: Tensor) -> Dynamics:
     """dh/dt = A·h, as far as tanh is the identity: the state is scaled into its linear part."""
     dynamics = Dynamics(len(matrix)).double()
     with torch.no_grad():
-        for weight in dynamics.parameters():
-            weight.zero_()
-        dynamics.net[0].weight.copy_(1e-5 * torch.eye(len(matrix)))
-        dynamics.net[2].weight.copy_(1e5 * matrix)
+        into, bias_into, out_of, bias_out = dynamics.parameters()
+        into.copy_(1e-5 * torch.eye(len(matrix)))
+        out_of.copy_(1e5 * matrix)
+        bias_into.zero_()
+        bias_out.zero_()
     return dynamics
 
 

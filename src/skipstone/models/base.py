@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput
@@ -72,6 +72,12 @@ class Losses:
     step: Float[Tensor, ""]
     """Mean squared error of the predicted step sizes; 0 for models that predict none."""
 
+    errors: Float[Tensor, "batch time"]
+    """Squared error at each observation, without gradient; NaN where nothing was predicted."""
+
+    num_steps: int
+    """Number of step sizes in `step`: how many segments its mean is over."""
+
     mean_step: float
     """Mean time between two cell updates after the context, in the model's unit of time."""
 
@@ -84,6 +90,14 @@ class Losses:
 
 _Config = TypeVar("_Config", bound=ModelConfig)
 _Model = TypeVar("_Model", bound="Model")
+
+
+def mean_error(
+    batch: Sequences, errors: Float[Tensor, " points"], predicted: Bool[Tensor, "batch time"]
+) -> tuple[Float[Tensor, ""], Float[Tensor, "batch time"]]:
+    """The mean of errors at the predicted observations, and the errors laid out like the batch."""
+    layout = torch.full_like(batch.values[..., 0], torch.nan)
+    return errors.mean(), layout.masked_scatter(predicted, errors.detach())
 
 
 class Model(nn.Module, ABC, Generic[_Config]):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, squared_error, with_inputs
+from skipstone.models.base import Losses, Model, mean_error, squared_error, with_inputs
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
 from skipstone.models.stepping import read_context, roll_out
@@ -124,11 +124,15 @@ class LatentODE(Model[LatentODEConfig]):
         )
         predicted, calls = self._predict(orbits, offsets.to(batch.values.dtype))
         valid = batch.mask[:, count:]
-        prediction = squared_error(predicted, batch.values[:, count:])[valid].mean()
+        wanted = torch.nn.functional.pad(valid, (count, 0))
+        error = squared_error(predicted, batch.values[:, count:])[valid]
+        prediction, errors = mean_error(batch, error, wanted)
         return Losses(
             total=prediction,
             prediction=prediction,
             step=torch.zeros_like(prediction),
+            errors=errors,
+            num_steps=0,
             mean_step=float(offsets[:, -1].mean()),
             num_updates=len(batch) * count,
             num_evaluations=calls * len(batch),

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, select_rows, squared_error, with_inputs
+from skipstone.models.base import Losses, Model, mean_error, select_rows, squared_error, with_inputs
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
 from skipstone.models.stepping import one_unit, roll_out
@@ -132,13 +132,14 @@ class ODERNN(Model[ODERNNConfig]):
         """Error of predicting each observation from those before it."""
         batch = self.prepare(batch, 2)
         # Longest first: the sequences that have a next observation are a prefix.
-        batch = batch[batch.lengths.argsort(descending=True, stable=True)]
+        order = batch.lengths.argsort(descending=True, stable=True)
+        batch = batch[order]
         gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)
-        inputs = None if batch.controls is None else batch.controls
-        encoded = self.encoder(with_inputs(batch.values, inputs))
+        encoded = self.encoder(with_inputs(batch.values, batch.controls))
         state = self.initial_state(len(batch))
+        valid = batch.mask[:, 1:]
         starts, ends, evaluations = [], [], 0
-        sizes = batch.mask[:, 1:].sum(0).tolist()
+        sizes = valid.sum(0).tolist()
         for i, size in enumerate(sizes):
             state = self.cell(encoded[:size, i], state[:size])
             starts.append(state)
@@ -146,15 +147,22 @@ class ODERNN(Model[ODERNNConfig]):
             state = flowed[:, 0]
             ends.append(state)
             evaluations += calls * size
-        before = torch.cat([batch.values[:size, i] for i, size in enumerate(sizes)])
-        after = torch.cat([batch.values[:size, i + 1] for i, size in enumerate(sizes)])
+        values = batch.values.transpose(0, 1)
+        before, after = values[:-1][valid.T], values[1:][valid.T]
         predicted = self.displace(before, torch.cat(starts), torch.cat(ends))
-        prediction = squared_error(predicted, after).mean()
+        # Errors are in order of time; the batch is in order of sequences, once more shuffled.
+        error = values.new_zeros(valid.T.shape).masked_scatter(
+            valid.T, squared_error(predicted, after)
+        )
+        wanted = torch.nn.functional.pad(valid, (1, 0))
+        prediction, errors = mean_error(batch, error.T[valid], wanted)
         return Losses(
             total=prediction,
             prediction=prediction,
             step=torch.zeros_like(prediction),
-            mean_step=float(gaps[batch.mask[:, 1:]].mean()),
+            errors=errors[order.argsort()],
+            num_steps=0,
+            mean_step=float(gaps[valid].mean()),
             num_updates=sum(sizes),
             num_evaluations=evaluations,
         )

@@ -17,6 +17,7 @@ from skipstone.models.base import (
     Losses,
     Model,
     ModelConfig,
+    mean_error,
     require_positive,
     select_rows,
     squared_error,
@@ -252,12 +253,14 @@ class PCODE(Model[PCODEConfig]):
         lines = self.lines(states, select_rows(_flat(batch.values), rounds.observation))
         predicted = self.predict(lines, rounds.point_segment, rounds.point_offset)
         observed = select_rows(_flat(batch.values), rounds.point)
-        prediction = squared_error(predicted, observed).mean()
+        prediction, errors = mean_error(batch, squared_error(predicted, observed), rounds.predicted)
         step = self._step_loss(states, rounds)
         return Losses(
             total=prediction + STEP_LOSS_WEIGHT * step,
             prediction=prediction,
             step=step,
+            errors=errors,
+            num_steps=len(rounds.free),
             mean_step=float(rounds.free_lengths.mean()) if len(rounds.free) else 1.0,
             num_updates=len(rounds.observation),
         )

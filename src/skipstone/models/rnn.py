@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, ModelConfig, squared_error, with_inputs
+from skipstone.models.base import Losses, Model, ModelConfig, mean_error, squared_error, with_inputs
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.stepping import one_unit, roll_out
 from skipstone.path import Path
@@ -111,11 +111,15 @@ class RNN(Model[RNNConfig]):
         states, _ = self.cell(self.encoder(with_inputs(values, controls, elapsed)))
         predicted = values + self.decoder(with_inputs(states, gaps))
         valid = batch.mask[:, 1:]
-        prediction = squared_error(predicted, batch.values[:, 1:])[valid].mean()
+        wanted = torch.nn.functional.pad(valid, (1, 0))
+        error = squared_error(predicted, batch.values[:, 1:])[valid]
+        prediction, errors = mean_error(batch, error, wanted)
         return Losses(
             total=prediction,
             prediction=prediction,
             step=torch.zeros_like(prediction),
+            errors=errors,
+            num_steps=0,
             mean_step=float(gaps[valid].mean()),
             num_updates=int(valid.sum()),
         )

@@ -30,8 +30,11 @@ class Rounds:
     elapsed: Float[Tensor, " segments"]
     """Time since the knot before; 0 for the first."""
 
+    predicted: Bool[Tensor, "batch time"]
+    """Where an observation is predicted: everywhere but at the first of each row."""
+
     point: Int[Tensor, " points"]
-    """Observations that are predicted: all but the first of each row."""
+    """The predicted observations."""
 
     point_segment: Int[Tensor, " points"]
     """The segment that predicts each of them."""
@@ -80,8 +83,10 @@ class Rounds:
         # From row-by-row order to round-by-round order.
         place = number.argsort()
         width = at.shape[1]
-        point_row, point_index = batch.mask[:, 1:].nonzero(as_tuple=True)
-        point_segment = starts[order[point_row, point_index]] + rank[point_row]
+        predicted = batch.mask.clone()
+        predicted[:, 0] = False
+        point_row, point_index = predicted.nonzero(as_tuple=True)
+        point_segment = starts[order[point_row, point_index - 1]] + rank[point_row]
         free = (index >= num_context - 1)[place].nonzero()[:, 0]
         lengths = (following - time)[place]
         start_time = time[place]
@@ -89,9 +94,10 @@ class Rounds:
             sizes=sizes.tolist(),
             observation=(row * width + index)[place],
             elapsed=elapsed[place].to(dtype),
-            point=point_row * width + point_index + 1,
+            predicted=predicted,
+            point=point_row * width + point_index,
             point_segment=point_segment,
-            point_offset=(clock[point_row, point_index + 1] - start_time[point_segment]).to(dtype),
+            point_offset=(clock[point_row, point_index] - start_time[point_segment]).to(dtype),
             free=free,
             free_lengths=lengths[free].to(dtype),
             free_cut=knots.cut[row, index][place][free],
