@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skipstone.errors import InvalidInput
     from skipstone.sequences import Sequences
+    from skipstone.tasks.load import TaskData, load_task
 
-__all__ = ["InvalidInput", "Sequences"]
+__all__ = ["InvalidInput", "Sequences", "TaskData", "load_task"]
 
 _HOME = {
     "InvalidInput": "skipstone.errors",
     "Sequences": "skipstone.sequences",
+    "TaskData": "skipstone.tasks.load",
+    "load_task": "skipstone.tasks.load",
 }
 
 
