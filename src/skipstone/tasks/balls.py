@@ -22,7 +22,10 @@ from skipstone.tasks.billiards import RADIUS, simulate
 from skipstone.tasks.render import render
 
 _TRIES = 100
-"""Placements tried for one ball, and fresh starts for one table, before it counts as full."""
+"""Placements tried for one ball before its table counts as full."""
+
+_FRESH_STARTS = 50
+"""How often a full table is cleared before there is no hope."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,7 @@ def place_balls(
         return _place_on_line(rng, batch, balls, radius)
     positions = np.empty((batch, balls, axes))
     rows = np.arange(batch)
-    for _ in range(_TRIES):
+    for _ in range(_FRESH_STARTS):
         positions[rows], full = _place_one_by_one(rng, len(rows), balls, axes, radius)
         rows = rows[full]
         if not len(rows):
@@ -63,7 +66,7 @@ def _place_one_by_one(
     positions = np.empty((batch, balls, axes))
     full = np.zeros(batch, dtype=bool)
     for ball in range(balls):
-        rows = np.arange(batch)
+        rows = np.flatnonzero(~full)
         for _ in range(_TRIES):
             positions[rows, ball] = rng.uniform(radius, 1 - radius, (len(rows), axes))
             gaps = positions[rows, :ball] - positions[rows, ball, None]

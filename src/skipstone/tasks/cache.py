@@ -76,7 +76,7 @@ def _write(path: Path, identity: str, recording: Recording) -> None:
 
 
 def _read(path: Path, identity: str) -> Recording:
-    with np.load(path, allow_pickle=False) as file:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         if str(file["identity"]) != identity:
             raise ValueError("it holds another recording")
         events = Events(*(file[f"events.{field.name}"] for field in fields(Events)))

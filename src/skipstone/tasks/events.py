@@ -96,6 +96,14 @@ class Events:
         columns = [getattr(self, name)[rows] for name in self.column_names()]
         return Events(_offsets(self.counts[start:stop]), *columns)
 
+    def until(self, ends: Float[np.ndarray, " batch"]) -> Events:
+        """Only what happened by each trajectory's own end."""
+        trajectories = self.trajectories
+        kept = self.times <= ends[trajectories]
+        counts = np.bincount(trajectories[kept], minlength=self.batch)
+        columns = [getattr(self, name)[kept] for name in self.column_names()]
+        return Events(_offsets(counts), *columns)
+
     def delayed(self, delays: Float[np.ndarray, " batch"]) -> Events:
         """The same events, later by each trajectory's own delay."""
         columns = {name: getattr(self, name) for name in self.column_names()}

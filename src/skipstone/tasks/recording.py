@@ -28,7 +28,7 @@ class Recording:
     keep: Bool[np.ndarray, "batch time"]
     """Which observations are not dropped."""
     events: Events
-    """What truly happens."""
+    """What truly happens up to the last observation, dropped ones included."""
 
 
 def record(
@@ -50,7 +50,7 @@ def record(
         np.concatenate([part.values for part in parts]),
         np.concatenate(controls) if controls else None,
         keep,
-        Events.concat([part.events for part in parts]),
+        Events.concat([part.events for part in parts]).until(times[:, -1]),
     )
 
 

@@ -28,11 +28,10 @@ class Track:
 
     def until(self, moment: float) -> Track:
         """The track as far as it has come by `moment`."""
+        moment = min(moment, float(self.times[-1]))
         count = int(np.searchsorted(self.times, moment, side="right"))
         flat = self.positions.reshape(len(self.times), -1)
         here = np.array([np.interp(moment, self.times, column) for column in flat.T])
-        happened = self.events.times <= moment
-        columns = [getattr(self.events, name)[happened] for name in Events.column_names()]
         return replace(
             self,
             times=np.append(self.times[:count], moment),
@@ -40,7 +39,7 @@ class Track:
                 [self.positions[:count], here.reshape(1, *self.positions.shape[1:])]
             ),
             seen=np.append(self.seen[:count], False),
-            events=Events(np.array([0, int(happened.sum())]), *columns),
+            events=self.events.until(np.array([moment])),
             shot=self.shot if self.shot is not None and self.shot[0] <= moment else None,
         )
 
