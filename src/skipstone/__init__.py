@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from skipstone.models.rnn import RNN
     from skipstone.path import Path, Status
     from skipstone.sequences import Sequences
+    from skipstone.tasks.load import TaskData, load_task
 
 _HOME = {
     "InvalidInput": "skipstone.errors",
@@ -29,7 +30,9 @@ _HOME = {
     "RNN": "skipstone.models.rnn",
     "Sequences": "skipstone.sequences",
     "Status": "skipstone.path",
+    "TaskData": "skipstone.tasks.load",
     "find_knots": "skipstone.knots",
+    "load_task": "skipstone.tasks.load",
 }
 
 __all__ = [
@@ -43,7 +46,9 @@ __all__ = [
     "Path",
     "Sequences",
     "Status",
+    "TaskData",
     "find_knots",
+    "load_task",
 ]
 
 

@@ -1,0 +1,95 @@
+"""The one look of all figures: quiet axes, few colours, safe for colour-blind eyes.
+
+Figures are made without pyplot: no window, no global state, nothing to close. matplotlib is
+imported when the first figure is made, because it takes a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
+"""Okabe and Ito's colours, in the order in which series take them."""
+
+INK = "#222222"
+"""Text, and marks on top of everything."""
+
+GREY = "#8A8A8A"
+"""Axes and what stays in the background."""
+
+FAINT = "#E4E4E4"
+"""Lines that only separate, and surfaces that should be seen."""
+
+TABLE = "#FAFAFA"
+"""The ground of a picture, just off white."""
+
+LOOK: dict[Any, Any] = {
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.dpi": 160,
+    "font.size": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.solid_capstyle": "round",
+    "text.color": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+"""matplotlib's rc parameters."""
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Inside, figures are made and saved with the project's look."""
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def ball_colour(ball: int) -> str:
+    """The colour of a ball, or of any series, by its number."""
+    return PALETTE[ball % len(PALETTE)]
+
+
+def faded(colour: str, strength: float) -> tuple[float, float, float]:
+    """A colour mixed with white: strength 0 is white, 1 the colour itself."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def bare(axes: Axes) -> None:
+    """No ticks and no frame: for pictures rather than plots."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def wipe(axes: Axes) -> None:
+    """Remove what was drawn but keep axes, limits and ticks: much faster than `clear`."""
+    for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.texts, *axes.images):
+        artist.remove()

@@ -1,0 +1,39 @@
+"""All tasks by name. A new task is registered here, in one line."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from skipstone.errors import InvalidInput
+from skipstone.tasks.balls import BILLIARDS_1D, BILLIARDS_2D, PIXELS_1D, PIXELS_2D
+from skipstone.tasks.base import Options, Task
+from skipstone.tasks.shapes import CIRCLES, LINES
+from skipstone.tasks.shots import SHOTS
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (LINES, CIRCLES, BILLIARDS_1D, BILLIARDS_2D, PIXELS_1D, PIXELS_2D, SHOTS)
+}
+
+
+def find_task(name: str) -> Task:
+    """The task of that name."""
+    if name not in TASKS:
+        raise InvalidInput(f"there is no task {name!r}. {_nearest(name, list(TASKS))}")
+    return TASKS[name]
+
+
+def task_options(task: Task, **changes: Any) -> Options:
+    """The task's options with some of them changed."""
+    known = [field.name for field in fields(task.options)]
+    for name in changes:
+        if name not in known:
+            raise InvalidInput(f"{task.name} has no option {name!r}. {_nearest(name, known)}")
+    return replace(task.options, **changes)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = get_close_matches(str(name), known) or known
+    return f"Did you mean {' or '.join(near)}?" if len(near) < 4 else f"Use {', '.join(near)}."
