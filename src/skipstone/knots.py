@@ -60,7 +60,6 @@ class Knots:
         return self.at.sum(1)
 
 
-@torch.no_grad()
 def find_knots(
     model: LineModel,
     batch: Sequences,
@@ -75,31 +74,29 @@ def find_knots(
     (appendix A.2), which is how a model that only ever took single steps gets to try longer ones.
     Every observation of the context, and every change of control, is a knot.
     """
+    if not 0 <= explore <= 1:
+        raise InvalidInput(f"explore must be a probability between 0 and 1; got {explore}.")
+    device = "cpu" if generator is None else generator.device
+    draws = torch.rand(batch.mask.shape, generator=generator, device=device)
+    return search_knots(model, batch, tolerance, draws < explore)
+
+
+@torch.no_grad()
+def search_knots(
+    model: LineModel, batch: Sequences, tolerance: float, forced: Bool[Tensor, "batch time"]
+) -> Knots:
+    """The same search with the exploration drawn before: `forced` segments go on regardless."""
     if not (tolerance >= 0):
         raise InvalidInput(
             f"tolerance must be zero or more, the squared error a step may reach; got {tolerance}."
         )
-    if not 0 <= explore <= 1:
-        raise InvalidInput(f"explore must be a probability between 0 and 1; got {explore}.")
     batch = model.prepare(batch, max(2, model.config.num_context))
-    search = _Search(model, batch, tolerance, _draw(batch, explore, generator))
+    search = _Search(model, batch, tolerance, forced.to(batch.mask.device))
     search.read_context()
     while search.active.numel():
         search.look_ahead()
         search.update_stopped()
     return Knots(search.at, search.cut)
-
-
-def _draw(
-    batch: Sequences, explore: float, generator: torch.Generator | None
-) -> Bool[Tensor, "batch time"]:
-    """Where a segment goes on whatever its error, drawn for every observation at once."""
-    if explore == 0:
-        return torch.zeros_like(batch.mask)
-    device = "cpu" if generator is None else generator.device
-    return (torch.rand(batch.mask.shape, generator=generator, device=device) < explore).to(
-        batch.mask.device
-    )
 
 
 class _Search:

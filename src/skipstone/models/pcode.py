@@ -32,6 +32,9 @@ from skipstone.sequences import Sequences
 STEP_LOSS_WEIGHT = 1e-5
 """Weight of the step-size loss beside the prediction loss (section 4 of the paper)."""
 
+OVERSHOOT_CAP = 1e-3
+"""Squared error beyond which an overshooting line is left alone: there a true event ended it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PCODEConfig(ModelConfig):
@@ -232,6 +235,7 @@ class PCODE(Model[PCODEConfig]):
         *,
         generator: torch.Generator | None = None,
         explore: float = 0.01,
+        overshoot: float = 0.0,
         knots: Knots | None = None,
     ) -> Losses:
         """Prediction loss at every observation plus the loss of the predicted step sizes.
@@ -239,6 +243,10 @@ class PCODE(Model[PCODEConfig]):
         `tolerance` is the squared error, averaged over features, that a segment may reach: what
         it trades is error for length. Start from the training loss of an `RNN` on the same data.
         The knots are searched with it, or given, and are data for the gradient.
+
+        `overshoot` is the weight of an extra error, one observation past the end of each segment.
+        It teaches lines to go a little further than they have to, so that the search finds longer
+        steps much earlier; see `OVERSHOOT_CAP`. The paper has none.
         """
         batch = self.prepare(batch, max(2, self.config.num_context))
         if knots is None:
@@ -255,8 +263,11 @@ class PCODE(Model[PCODEConfig]):
         observed = select_rows(_flat(batch.values), rounds.point)
         prediction, errors = mean_error(batch, squared_error(predicted, observed), rounds.predicted)
         step = self._step_loss(states, rounds)
+        total = prediction + STEP_LOSS_WEIGHT * step
+        if overshoot and len(rounds.past):
+            total = total + overshoot * self._overshoot_loss(batch, lines, rounds)
         return Losses(
-            total=prediction + STEP_LOSS_WEIGHT * step,
+            total=total,
             prediction=prediction,
             step=step,
             errors=errors,
@@ -264,6 +275,12 @@ class PCODE(Model[PCODEConfig]):
             mean_step=float(rounds.free_lengths.mean()) if len(rounds.free) else 1.0,
             num_updates=len(rounds.observation),
         )
+
+    def _overshoot_loss(self, batch: Sequences, lines: Lines, rounds: Rounds) -> Float[Tensor, ""]:
+        """Capped error one past each segment's end, weighed like any other observation's."""
+        predicted = self.predict(lines, rounds.past_segment, rounds.past_offset)
+        error = squared_error(predicted, select_rows(_flat(batch.values), rounds.past))
+        return error.clamp(max=OVERSHOOT_CAP).sum() / len(rounds.point)
 
     def _states(self, batch: Sequences, rounds: Rounds) -> Float[Tensor, "segments state"]:
         """The state after every update: round k holds the k-th knot of all rows that have one.

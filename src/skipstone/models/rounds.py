@@ -42,6 +42,15 @@ class Rounds:
     point_offset: Float[Tensor, " points"]
     """Time since the start of that segment."""
 
+    past: Int[Tensor, " past"]
+    """Observations one past the end of a segment whose length was chosen."""
+
+    past_segment: Int[Tensor, " past"]
+    """The segments that end one observation before them."""
+
+    past_offset: Float[Tensor, " past"]
+    """Time since the start of that segment."""
+
     free: Int[Tensor, " free"]
     """Segments whose length was chosen: those after the context."""
 
@@ -88,6 +97,9 @@ class Rounds:
         point_row, point_index = predicted.nonzero(as_tuple=True)
         point_segment = starts[order[point_row, point_index - 1]] + rank[point_row]
         free = (index >= num_context - 1)[place].nonzero()[:, 0]
+        # Not last in its row, so that another knot and at least one more observation follow.
+        ended = (~last & (index >= num_context - 1) & ~knots.cut[row, index]).nonzero()[:, 0]
+        past_row, past_index = row[ended], index.roll(-1)[ended] + 1
         lengths = (following - time)[place]
         start_time = time[place]
         return cls(
@@ -98,6 +110,9 @@ class Rounds:
             point=point_row * width + point_index,
             point_segment=point_segment,
             point_offset=(clock[point_row, point_index] - start_time[point_segment]).to(dtype),
+            past=past_row * width + past_index,
+            past_segment=number[ended],
+            past_offset=(clock[past_row, past_index] - time[ended]).to(dtype),
             free=free,
             free_lengths=lengths[free].to(dtype),
             free_cut=knots.cut[row, index][place][free],
