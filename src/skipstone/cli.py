@@ -59,6 +59,88 @@ def show(
         typer.echo(f"wrote {path}")
 
 
+RUNS = Path("runs")
+RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+
+
+@app.command()
+def train(
+    task: Annotated[str, typer.Argument(help="Name of a task; `skipstone tasks` lists them.")],
+    model: Annotated[str, typer.Argument(help="pcode, rnn, odernn or latentode.")],
+    preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Of weights, data order and exploration.")] = 0,
+    hidden: Annotated[int | None, typer.Option(help="Units; default: the preset's.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
+    tolerance: Annotated[
+        str, typer.Option(help="For pcode: a squared error, or auto: the RNN's training loss.")
+    ] = "auto",
+    runs: RunsOption = RUNS,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    devices: Annotated[int, typer.Option(help="Devices or processes to train on.")] = 1,
+    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed.")] = "32-true",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Train a model on a task, and evaluate it; run again to resume or to see the result."""
+    from skipstone.training.jobs import Job, run_job
+
+    job = Job(
+        task=task,
+        model=model,
+        preset=preset,
+        seed=seed,
+        hidden=hidden,
+        steps=steps,
+        tolerance=_tolerance(tolerance),
+    )
+    run = run_job(
+        job, runs, device=device, devices=devices, precision=precision, progress=not quiet
+    )
+    typer.echo(_summary(run.folder))
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Folder of a run; `skipstone runs` lists them.")],
+) -> None:
+    """Measure a run on its task's test data: errors, steps, costs and wall times."""
+    from rich.console import Console
+
+    from skipstone.training.jobs import evaluate_run
+    from skipstone.training.report import evaluation_table
+    from skipstone.training.run import Run
+
+    content = evaluate_run(Run(run))
+    Console().print(evaluation_table(content))
+    typer.echo(f"wrote {run / 'evaluation.json'}")
+
+
+@app.command()
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Folder that holds the runs.")] = RUNS,
+) -> None:
+    """List the runs with their results."""
+    from rich.console import Console
+
+    from skipstone.training.report import runs_table
+
+    Console().print(runs_table(folder))
+
+
+def _tolerance(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"tolerance must be auto or a number; got {text!r}.") from None
+
+
+def _summary(folder: Path) -> str:
+    from skipstone.training.report import summary
+
+    return summary(folder)
+
+
 def main() -> None:
     """Entry point of the command: input that breaks a rule is an error of one line."""
     try:
@@ -66,3 +148,6 @@ def main() -> None:
     except InvalidInput as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt as stop:
+        print(stop or "interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -50,4 +50,4 @@ def gru_update(
     gates = torch.sigmoid(from_input[:, : 2 * width] + from_state[:, : 2 * width])
     reset, keep = gates.chunk(2, dim=1)
     fresh = torch.tanh(from_input[:, 2 * width :] + reset * from_state[:, 2 * width :])
-    return torch.lerp(fresh, state, keep)
+    return fresh + keep * (state - fresh)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -20,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 
+from skipstone.errors import InvalidInput
+from skipstone.files import replacing
 from skipstone.tasks.base import Options, Task
 from skipstone.tasks.events import Events
 from skipstone.tasks.recording import Recording
@@ -45,8 +45,8 @@ def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recor
     recording = make()
     try:
         _write(path, _identity(task, options), recording)
-    except OSError as error:
-        warnings.warn(f"cannot keep {task.name} in {path.parent} ({error}).", stacklevel=3)
+    except InvalidInput as error:
+        warnings.warn(f"cannot keep {task.name}: {error}", stacklevel=3)
     return recording
 
 
@@ -64,15 +64,8 @@ def _write(path: Path, identity: str, recording: Recording) -> None:
     }
     for field in fields(Events):
         arrays[f"events.{field.name}"] = getattr(recording.events, field.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, identity=identity, **arrays)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, identity=identity, **arrays)
 
 
 def _read(path: Path, identity: str) -> Recording:

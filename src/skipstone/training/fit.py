@@ -1,0 +1,254 @@
+"""`fit`: train a model with Lightning, into a run folder, resumable at any moment."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import math
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from skipstone.errors import InvalidInput
+from skipstone.files import write_json
+from skipstone.models.base import Model
+from skipstone.models.pcode import PCODE
+from skipstone.models.rnn import RNN
+from skipstone.sequences import Sequences
+from skipstone.training.objective import Objective
+from skipstone.training.recipe import Recipe, preset_for
+from skipstone.training.run import (
+    CHECKPOINT,
+    RESULT,
+    WEIGHTS,
+    Run,
+    describe_model,
+    provenance,
+    sha256,
+    start_folder,
+    write_tensors,
+)
+
+
+def fit(
+    model: Model[Any],
+    train: Sequences,
+    validation: Sequences | None = None,
+    *,
+    folder: str | Path,
+    recipe: Recipe | str = "cpu",
+    tolerance: float | str = "auto",
+    seed: int = 0,
+    device: str = "auto",
+    devices: int = 1,
+    precision: str = "32-true",
+    progress: bool = True,
+    data: dict[str, Any] | None = None,
+) -> Run:
+    """Train a model and keep the best weights, as a run folder.
+
+    Calling it again with the same folder and arguments resumes an interrupted training, and
+    returns a finished one at once. Without `validation`, a tenth of `train` is kept for it.
+
+    `tolerance` matters to a `PCODE` only: the squared error, averaged over features, that a
+    segment may reach. `"auto"` first trains an `RNN` of the same size with the same recipe, in a
+    folder beside this one that ends in "-rnn", and takes its final training loss, as the paper
+    does. Choose a number yourself if that takes too long: a larger one for longer steps, a smaller
+    one for closer fits.
+
+    `data` describes where the sequences come from, for the record.
+    """
+    recipe = preset_for(recipe, task="").recipe if isinstance(recipe, str) else recipe
+    if validation is None:
+        train, validation = train.split([0.9, 0.1], seed=seed)
+    folder = Path(folder)
+    options = {"device": device, "devices": devices, "precision": precision, "progress": progress}
+    final = _final_tolerance(model, train, validation, folder, recipe, tolerance, seed, options)
+    config = {
+        "model": describe_model(model),
+        "recipe": asdict(recipe),
+        "tolerance": final,
+        "seed": seed,
+        "data": data or {"fingerprint": fingerprint(train)},
+    }
+    run = start_folder(folder, json.loads(json.dumps(config)))
+    if not run.finished:
+        _train(model, Objective(train, recipe, final, seed), validation, run, options)
+    return run
+
+
+def _final_tolerance(
+    model: Model[Any],
+    train: Sequences,
+    validation: Sequences,
+    folder: Path,
+    recipe: Recipe,
+    tolerance: float | str,
+    seed: int,
+    options: dict[str, Any],
+) -> float | None:
+    """The tolerance to end with; None for models that have none."""
+    if not isinstance(model, PCODE):
+        return None
+    if tolerance == "auto":
+        shared = {"dim", "control", "hidden", "layers", "num_context", "time_unit"}
+        config = {k: v for k, v in asdict(model.config).items() if k in shared}
+        torch.manual_seed(seed)
+        baseline = RNN.from_config(config)
+        run = fit(
+            baseline,
+            train,
+            validation,
+            folder=folder.with_name(f"{folder.name}-rnn"),
+            recipe=recipe,
+            seed=seed,
+            **options,
+        )
+        return auto_tolerance(run)
+    if isinstance(tolerance, str) or not (tolerance >= 0):
+        raise InvalidInput(
+            f'tolerance must be "auto" or a number, zero or more; got {tolerance!r}.'
+        )
+    return float(tolerance)
+
+
+def auto_tolerance(baseline: Run) -> float:
+    """The tolerance that the paper uses: the final training loss of the baseline RNN."""
+    return float(baseline.result["training_loss"])
+
+
+def fingerprint(sequences: Sequences) -> str:
+    """A short hash of the data, so that a run is never resumed with other data."""
+    digest = hashlib.sha256()
+    for part in (sequences.times, sequences.values, sequences.controls, sequences.mask):
+        if part is not None:
+            digest.update(str(tuple(part.shape)).encode())
+            digest.update(part.contiguous().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _train(
+    model: Model[Any],
+    objective: Objective,
+    validation: Sequences,
+    run: Run,
+    options: dict[str, Any],
+) -> None:
+    """Run the loop, and write weights and result when it is done."""
+    require_lightning()
+    accelerator = _accelerator(options["device"])
+    import lightning
+
+    from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
+
+    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT)
+    began = trainee.progress.step
+    quiet = logging.getLogger("lightning.pytorch")
+    level = quiet.level
+    quiet.setLevel(logging.WARNING)
+    with _interruptible(trainee), warnings.catch_warnings():
+        # Lightning advises on data loaders, loggers and devices that are chosen here on purpose.
+        warnings.filterwarnings("ignore", module=r"lightning\..*")
+        trainer = lightning.Trainer(
+            accelerator=accelerator,
+            devices=options["devices"],
+            strategy="ddp" if options["devices"] > 1 else "auto",
+            precision=options["precision"],
+            max_steps=objective.recipe.steps - began,
+            gradient_clip_val=objective.recipe.gradient_clip or None,
+            callbacks=loop_callbacks(options["progress"]),
+            logger=loop_logger(run.folder),
+            enable_progress_bar=options["progress"],
+            enable_checkpointing=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            num_sanity_val_steps=0,
+        )
+        try:
+            trainer.fit(trainee)
+        finally:
+            quiet.setLevel(level)
+    if not trainer.is_global_zero:
+        raise SystemExit(0)
+    if trainee.interrupted:
+        raise KeyboardInterrupt(
+            f"stopped after step {trainee.progress.step}; everything is in {run.folder}. Start "
+            "the same training again to resume it."
+        )
+    _finish(trainee, run)
+
+
+def _finish(trainee: Any, run: Run) -> None:
+    """Write the best weights and the result, then drop the checkpoint."""
+    progress = trainee.progress
+    weights = run.folder / WEIGHTS
+    write_tensors(weights, progress.best_weights, {"kind": run.config["model"]["kind"]})
+    trainee.model.load_state_dict(progress.best_weights)
+    result = {
+        "steps": progress.step,
+        "best_step": progress.best_step,
+        "validation_error": _finite(progress.best_error),
+        "training_loss": progress.recent_loss,
+        "wall_seconds": round(progress.wall_seconds, 1),
+        "seed": run.config["seed"],
+        "weights_sha256": sha256(weights),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **provenance(),
+    }
+    write_json(run.folder / RESULT, result)
+    (run.folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+@contextmanager
+def _interruptible(trainee: Any) -> Iterator[None]:
+    """Ctrl-C ends the training after the step it is in, so that what is saved is consistent."""
+
+    def stop(number: int, frame: Any) -> None:
+        trainee.interrupted = True
+
+    try:
+        before = signal.signal(signal.SIGINT, stop)
+    except ValueError:  # Not in the main thread: whoever is decides about Ctrl-C.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _accelerator(device: str) -> str:
+    """Lightning's name for a device that is there."""
+    available = ["cpu"]
+    if torch.cuda.is_available():
+        available.append("cuda")
+    if torch.backends.mps.is_available():
+        available.append("mps")
+    if device != "auto" and device not in available:
+        raise InvalidInput(
+            f"device must be one that this machine has, {', '.join(available)}, or auto; got "
+            f"{device!r}."
+        )
+    return device
+
+
+def require_lightning() -> None:
+    """Raise if Lightning is not installed."""
+    if importlib.util.find_spec("lightning") is None:
+        raise InvalidInput(
+            "training runs on Lightning, which is not installed. "
+            "Run: pip install 'skipstone[train]'"
+        )

@@ -1,0 +1,118 @@
+"""A job: one model on one task, from data to evaluated run."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from skipstone.errors import InvalidInput
+from skipstone.evaluation import evaluate
+from skipstone.files import write_json
+from skipstone.models.base import Model
+from skipstone.tasks.load import TaskData, load_task
+from skipstone.training.fit import auto_tolerance, fit
+from skipstone.training.recipe import preset_for
+from skipstone.training.report import EVALUATION
+from skipstone.training.run import MODELS, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to train: everything that decides the numbers of a run on a task."""
+
+    task: str
+    """Name of the task."""
+    model: str
+    """Name of the model."""
+    preset: str = "cpu"
+    """Budget and schedule: cpu, paper or smoke."""
+    seed: int = 0
+    """Of the initial weights, the order of the data and the exploration."""
+    hidden: int | None = None
+    """Units; None for the preset's."""
+    tolerance: float | str = "auto"
+    """For the PC-ODE: auto, or a number."""
+    steps: int | None = None
+    """Gradient steps; None for the preset's."""
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            near = difflib.get_close_matches(self.model.lower(), MODELS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InvalidInput(
+                f"model must be one of {', '.join(MODELS)}; got {self.model!r}.{hint}"
+            )
+        preset_for(self.preset, self.task)
+
+    @property
+    def name(self) -> str:
+        """Name of the run's folder: what differs from the preset is in it."""
+        parts = [self.task, self.model, self.preset]
+        parts += [f"hidden{self.hidden}"] if self.hidden is not None else []
+        parts += [f"steps{self.steps}"] if self.steps is not None else []
+        parts += [f"tolerance{self.tolerance:g}"] if not isinstance(self.tolerance, str) else []
+        return "-".join([*parts, f"seed{self.seed}"])
+
+
+def run_job(job: Job, root: Path, **options: Any) -> Run:
+    """Train and evaluate a job in its folder below `root`, from wherever it stands.
+
+    `options` are those of `fit` that do not change the numbers: device, devices, precision,
+    progress.
+    """
+    data = load_task(job.task)
+    run = train_job(job, data, root, **options)
+    if not (run.folder / EVALUATION).is_file():
+        evaluate_run(run, data, timing=False)
+    return run
+
+
+def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
+    """Train a job; a PC-ODE whose tolerance is automatic trains its RNN first."""
+    preset = preset_for(job.preset, job.task)
+    recipe = preset.recipe
+    if job.steps is not None:
+        recipe = dataclasses.replace(recipe, steps=job.steps)
+    tolerance = job.tolerance
+    if job.model == "pcode" and tolerance == "auto":
+        baseline = dataclasses.replace(job, model="rnn")
+        tolerance = auto_tolerance(train_job(baseline, data, root, **{**options, "devices": 1}))
+    torch.manual_seed(job.seed)
+    model = MODELS[job.model].for_data(data.train, hidden=job.hidden or preset.hidden)
+    return fit(
+        model,
+        data.train,
+        data.validation,
+        folder=root / job.name,
+        recipe=recipe,
+        tolerance=tolerance,
+        seed=job.seed,
+        data={"task": job.task, **asdict(data.options)},
+        **options,
+    )
+
+
+def evaluate_run(run: Run, data: TaskData | None = None, timing: bool = True) -> dict[str, Any]:
+    """Evaluate a run on its task's test data, and keep the numbers beside its weights."""
+    described = dict(run.config["data"])
+    if "task" not in described:
+        raise InvalidInput(
+            f"{run.folder} was not trained on a task. Use skipstone.evaluate(model, sequences)."
+        )
+    model: Model[Any] = run.load()
+    if data is None:
+        data = load_task(described.pop("task"), **described)
+    content = evaluate(
+        model,
+        data.test,
+        events=data.events["test"],
+        tolerance=run.config["tolerance"],
+        timing=timing,
+    ).to_dict()
+    write_json(run.folder / EVALUATION, content)
+    return content

@@ -1,0 +1,164 @@
+"""The training loop as Lightning sees it. The only module that imports Lightning."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import TQDMProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from skipstone.errors import InvalidInput
+from skipstone.evaluation.rollouts import roll_out_all
+from skipstone.models.base import Losses, Model
+from skipstone.sequences import Sequences
+from skipstone.training.objective import Objective, share_of_mean
+from skipstone.training.run import METRICS
+from skipstone.training.state import (
+    Progress,
+    load_checkpoint,
+    save_checkpoint,
+    write_metrics,
+)
+
+VALIDATION_SEQUENCES = 512
+"""Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
+
+
+class Steps(IterableDataset[int]):
+    """The numbers of the steps still to take: all that a step needs, with the objective."""
+
+    def __init__(self, first: int, stop: int):
+        self._numbers = range(first, stop)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+
+class Trainee(lightning.LightningModule):
+    """A model in training, with its progress; it resumes from its checkpoint if there is one."""
+
+    def __init__(
+        self, model: Model[Any], objective: Objective, validation: Sequences, checkpoint: Path
+    ):
+        super().__init__()
+        self.model = model
+        self.objective = objective
+        self.validation = validation[:VALIDATION_SEQUENCES]
+        self.checkpoint = checkpoint
+        self.interrupted = False
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=objective.recipe.learning_rate)
+        self.progress = Progress()
+        if checkpoint.is_file():
+            self.progress = load_checkpoint(checkpoint, model, self.optimizer)
+        self._clock = time.monotonic()
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam, whose learning rate is set before each step as a function of its number."""
+        return self.optimizer
+
+    def train_dataloader(self) -> DataLoader[int]:
+        """The numbers of the steps still to take."""
+        return DataLoader(Steps(self.progress.step, self.objective.recipe.steps), batch_size=None)
+
+    def on_train_start(self) -> None:
+        """Start the clock: setting up is not training."""
+        self._clock = time.monotonic()
+
+    def training_step(self, step: int, index: int) -> Tensor:
+        """The loss of one step."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.objective.recipe.learning_rate_at(step)
+        ranks = self.trainer.world_size
+        losses = self.objective.losses(self.model, step, self.global_rank, ranks)
+        loss = losses.total if ranks == 1 else self._shared(losses, ranks)
+        self._check(losses, step)
+        self._losses = losses
+        self.log_dict(
+            {
+                "loss": losses.prediction.detach(),
+                "mean step": losses.mean_step,
+                "updates": losses.num_updates / max(1, len(losses.errors)),
+            },
+            prog_bar=True,
+            batch_size=1,
+        )
+        return loss
+
+    def _shared(self, losses: Losses, ranks: int) -> Tensor:
+        counts = torch.stack([losses.errors.isfinite().sum(), torch.tensor(losses.num_steps)])
+        counts = self.trainer.strategy.reduce(counts.to(self.device), reduce_op="sum")
+        assert isinstance(counts, Tensor)
+        return share_of_mean(losses, counts, ranks)
+
+    def _check(self, losses: Losses, step: int) -> None:
+        if not bool(losses.total.detach().isfinite()):
+            raise InvalidInput(
+                f"a loss must be finite; at step {step} it is {losses.total.item()}. The last "
+                f"good weights are in {self.checkpoint.parent}. Try a lower learning rate, or "
+                "data scaled to about 1."
+            )
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Count the step; now and then validate and save."""
+        progress, recipe = self.progress, self.objective.recipe
+        progress.note_loss(float(self._losses.prediction.detach()), recipe.steps)
+        progress.step += 1
+        last = progress.step == recipe.steps
+        if last or progress.step % recipe.validate_every == 0:
+            self._validate()
+        early = recipe.patience > 0 and progress.stale >= recipe.patience
+        if last or early or self.interrupted or progress.step % recipe.checkpoint_every == 0:
+            self._save()
+        if early or self.interrupted:
+            self.trainer.should_stop = True
+
+    def _validate(self) -> None:
+        """Roll out from the context: the error that a user of the model will see."""
+        self.model.eval()
+        with torch.no_grad():
+            errors = roll_out_all(self.model, self.validation).errors
+        self.model.train()
+        error = float(errors.values.sum() / errors.observed.sum())
+        progress = self.progress
+        progress.note_validation(error, self.model.state_dict())
+        progress.rows.append(
+            {
+                "step": progress.step,
+                "training_loss": progress.recent_loss,
+                "mean_step": self._losses.mean_step,
+                "validation_error": error,
+                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "wall_seconds": round(self._elapsed(), 2),
+            }
+        )
+        self.log("validation", error, prog_bar=True, batch_size=1)
+
+    def _save(self) -> None:
+        self.progress.wall_seconds = self._elapsed()
+        self._clock = time.monotonic()
+        if self.trainer.is_global_zero:
+            save_checkpoint(self.checkpoint, self.progress, self.model, self.optimizer)
+            write_metrics(self.checkpoint.parent / METRICS, self.progress.rows)
+
+    def _elapsed(self) -> float:
+        return self.progress.wall_seconds + time.monotonic() - self._clock
+
+
+def loop_callbacks(progress: bool) -> list[lightning.Callback]:
+    """The progress bar, if there is to be one."""
+    return [TQDMProgressBar(refresh_rate=10)] if progress else []
+
+
+def loop_logger(folder: Path) -> Any:
+    """TensorBoard where it is installed; metrics.csv is written in any case."""
+    if importlib.util.find_spec("tensorboard") is None:
+        return False
+    return TensorBoardLogger(folder, name="tensorboard", version="")

@@ -1,0 +1,73 @@
+"""One training step's batch and loss, as functions of seed and step alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from skipstone.knots import search_knots
+from skipstone.models.base import Losses, Model
+from skipstone.models.pcode import PCODE, STEP_LOSS_WEIGHT
+from skipstone.sequences import Sequences
+from skipstone.training.recipe import Recipe
+
+# What a stream of random numbers is for; each has its own.
+_ORDER, _EXPLORE = 0, 1
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What to minimise: data, recipe, tolerance and seed."""
+
+    train: Sequences
+    recipe: Recipe
+    tolerance: float | None
+    """Final tolerance; None for models without one."""
+    seed: int
+
+    def rows(self, step: int) -> Int[Tensor, " rows"]:
+        """The sequences of a step: every epoch is a new permutation, cut into batches."""
+        size, count = min(self.recipe.batch_size, len(self.train)), len(self.train)
+        first = step * size
+        epochs = range(first // count, (first + size - 1) // count + 1)
+        order = np.concatenate([self._random(_ORDER, epoch).permutation(count) for epoch in epochs])
+        start = first - epochs[0] * count
+        return torch.as_tensor(order[start : start + size])
+
+    def losses(self, model: Model[Any], step: int, rank: int = 0, ranks: int = 1) -> Losses:
+        """The losses of a step, or of one process's share of it.
+
+        Shares interleave, and exploration is drawn for the whole batch first: together the
+        processes do exactly what one would.
+        """
+        rows = self.rows(step)
+        batch = self.train[rows[rank::ranks]]
+        if not isinstance(model, PCODE):
+            return model.loss(batch)
+        assert self.tolerance is not None
+        draws = self._random(_EXPLORE, step).random((len(rows), self.train.times.shape[1]))
+        forced = torch.as_tensor(draws < self.recipe.explore)
+        forced = forced[rank::ranks, : batch.times.shape[1]]
+        tolerance = self.recipe.tolerance_at(step, self.tolerance)
+        knots = search_knots(model, batch, tolerance, forced)
+        return model.loss(batch, knots=knots, overshoot=self.recipe.overshoot)
+
+    def _random(self, stream: int, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, stream, number])
+
+
+def share_of_mean(losses: Losses, counts: Int[Tensor, " two"], ranks: int) -> Float[Tensor, ""]:
+    """A process's loss, scaled so that the mean over processes is the loss of the whole batch.
+
+    `counts` are the predicted observations and the step sizes of all processes together.
+    """
+    points, steps = counts.to(losses.total.dtype).clamp(min=1)
+    points = losses.errors.isfinite().sum() * ranks / points
+    steps = losses.num_steps * ranks / steps
+    step_loss = STEP_LOSS_WEIGHT * losses.step
+    return points * (losses.total - step_loss) + steps * step_loss

@@ -1,0 +1,157 @@
+"""How to train: a recipe, and the presets for the tasks of the paper."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skipstone.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A training budget and schedule, the same for every model that is to be compared."""
+
+    steps: int = 6_000
+    """Gradient steps."""
+
+    batch_size: int = 64
+    """Sequences per step, over all devices together."""
+
+    learning_rate: float = 3e-3
+    """Peak of Adam's learning rate."""
+
+    schedule: str = "one-cycle"
+    """`one-cycle` warms up over the first 30 % and falls to nearly nothing by a cosine;
+    `decay` multiplies by 0.9 every 5,000 steps, as in the paper."""
+
+    gradient_clip: float = 1.0
+    """Largest norm of a gradient; 0 for no limit."""
+
+    explore: float = 0.01
+    """Probability with which a step is extended regardless of its error (appendix A.2)."""
+
+    overshoot: float = 0.3
+    """Weight of the error one observation past each segment's end; the paper has 0."""
+
+    anneal_from: float = 1e-3
+    """Tolerance at the start, if above the final one, which it reaches geometrically after 60 %
+    of the steps; 0 for a constant tolerance, as in the paper."""
+
+    validate_every: int = 500
+    """Steps between two validations, which are also when the best weights are kept."""
+
+    patience: int = 0
+    """Validations without improvement after which training stops early; 0 to train to the end."""
+
+    checkpoint_every: int = 250
+    """Steps between two checkpoints: the most that a kill can lose."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "validate_every", "checkpoint_every"):
+            _require(name, getattr(self, name), 1, whole=True)
+        _require("patience", self.patience, 0, whole=True)
+        for name in ("gradient_clip", "overshoot", "anneal_from"):
+            _require(name, getattr(self, name), 0)
+        if not 0 <= self.explore <= 1:
+            raise InvalidInput(f"explore must be between 0 and 1; got {self.explore}.")
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise InvalidInput(f"learning_rate must be positive; got {self.learning_rate}.")
+        if self.schedule not in _SCHEDULES:
+            raise InvalidInput(
+                f"schedule must be one of {', '.join(_SCHEDULES)}; got {self.schedule!r}."
+            )
+
+    def learning_rate_at(self, step: int) -> float:
+        """The learning rate of a step, a function of its number alone."""
+        return self.learning_rate * _SCHEDULES[self.schedule](step, self.steps)
+
+    def tolerance_at(self, step: int, tolerance: float) -> float:
+        """The tolerance of a step, on its way to the final one."""
+        if not 0 < tolerance < self.anneal_from:
+            return tolerance
+        progress = min(1.0, step / (0.6 * self.steps))
+        return self.anneal_from * (tolerance / self.anneal_from) ** progress
+
+
+def _require(name: str, value: Any, least: float, whole: bool = False) -> None:
+    kind = "a whole number" if whole else "a finite number"
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise InvalidInput(f"{name} must be {kind}; got {value!r}.")
+    if not (least <= value < math.inf):
+        raise InvalidInput(f"{name} must be at least {least}; got {value}.")
+
+
+def _one_cycle(step: int, steps: int) -> float:
+    rise = 0.3 * steps
+    if step < rise:
+        low, high, progress = 0.04, 1.0, step / rise
+    else:
+        low, high, progress = 1.0, 1e-4, (step - rise) / max(1.0, steps - 1 - rise)
+    return low + (high - low) * (1 - math.cos(math.pi * min(1.0, progress))) / 2
+
+
+def _decay(step: int, steps: int) -> float:
+    return 0.9 ** (step // 5_000)
+
+
+_SCHEDULES = {"one-cycle": _one_cycle, "decay": _decay}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A recipe, and the size of the model that goes with it."""
+
+    hidden: int
+    recipe: Recipe
+
+
+_PAPER = Preset(
+    hidden=128,
+    recipe=Recipe(
+        steps=10_000,
+        batch_size=256,
+        learning_rate=1e-3,
+        schedule="decay",
+        gradient_clip=0.0,
+        overshoot=0.0,
+        anneal_from=0.0,
+    ),
+)
+_CPU = Preset(hidden=128, recipe=Recipe())
+_SMOKE = Preset(
+    hidden=16,
+    recipe=Recipe(steps=30, batch_size=16, validate_every=10, checkpoint_every=10),
+)
+
+PRESETS = {"paper": _PAPER, "cpu": _CPU, "smoke": _SMOKE}
+"""By name; `preset_for` adjusts them to a task."""
+
+_CPU_STEPS = {"lines": 2_000, "circles": 4_000, "billiards2d": 16_000, "shots": 12_000}
+_PIXELS = ("pixels1d", "pixels2d")
+
+
+def preset_for(name: str, task: str) -> Preset:
+    """A preset for a task: the paper's pixel tasks are larger and longer."""
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise InvalidInput(f"preset must be one of {', '.join(PRESETS)}; got {name!r}.{hint}")
+    preset = PRESETS[name]
+    if name == "paper" and task in _PIXELS:
+        return replace(preset, hidden=512, recipe=replace(preset.recipe, steps=50_000))
+    if name == "cpu" and task in _CPU_STEPS:
+        return replace(preset, recipe=replace(preset.recipe, steps=_CPU_STEPS[task]))
+    return preset
+
+
+def recipe_from(content: dict[str, Any]) -> Recipe:
+    """A recipe from a plain dictionary."""
+    known = {field.name for field in dataclasses.fields(Recipe)}
+    unknown = sorted(set(content) - known)
+    if unknown:
+        raise InvalidInput(f"a recipe has no {unknown[0]!r}; it has {', '.join(sorted(known))}.")
+    return Recipe(**content)

@@ -1,0 +1,88 @@
+"""Runs and evaluations as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from skipstone.errors import InvalidInput
+from skipstone.files import read_json
+from skipstone.training.run import Run, list_runs
+
+EVALUATION = "evaluation.json"
+"""Where a run keeps its measurements on test data."""
+
+_HEADLINES = ("test_mse", "sample_mse", "mean_step", "updates", "function_evaluations")
+
+
+def runs_table(root: Path) -> Table:
+    """All runs below a folder, a line each."""
+    found = list_runs(root)
+    if not found:
+        raise InvalidInput(
+            f"there must be runs to list; {root} holds none. Train one: skipstone train circles rnn"
+        )
+    table = Table(
+        "run",
+        "state",
+        "steps",
+        "minutes",
+        "test MSE",
+        "sample MSE",
+        "mean step",
+        box=box.SIMPLE_HEAD,
+    )
+    for run in found:
+        table.add_row(str(run.folder), *_row(run))
+    return table
+
+
+def _row(run: Run) -> list[str]:
+    if not run.finished:
+        return ["unfinished", "", "", "", "", ""]
+    result, evaluation = run.result, _evaluation(run)
+    numbers = [_number(evaluation.get(name)) for name in ("test_mse", "sample_mse", "mean_step")]
+    return ["finished", str(result["steps"]), f"{result['wall_seconds'] / 60:.1f}", *numbers]
+
+
+def evaluation_table(content: dict[str, Any]) -> Table:
+    """The numbers of an evaluation with their intervals."""
+    table = Table("measure", "value", "interval", box=box.SIMPLE_HEAD)
+    for name in _HEADLINES:
+        _add(table, name.replace("_", " "), content[name])
+    alignment = content["alignment"] or {}
+    for name, value in alignment.items():
+        _add(table, name.replace("_", " "), value)
+    for wall in content["wall_times"]:
+        _add(table, f"seconds per rollout of {wall['batch']}", wall["seconds"])
+    return table
+
+
+def summary(folder: Path) -> str:
+    """A line about a finished run."""
+    run = Run(folder)
+    evaluation = _evaluation(run)
+    numbers = ", ".join(
+        f"{name.replace('_', ' ')} {_number(evaluation.get(name))}" for name in _HEADLINES[:4]
+    )
+    return f"{folder}: {numbers}, trained in {run.result['wall_seconds'] / 60:.1f} minutes"
+
+
+def _evaluation(run: Run) -> dict[str, Any]:
+    path = run.folder / EVALUATION
+    return read_json(path) if path.is_file() else {}
+
+
+def _add(table: Table, name: str, estimate: Any) -> None:
+    if isinstance(estimate, dict) and "value" in estimate:
+        low, high = _number({"value": estimate["low"]}), _number({"value": estimate["high"]})
+        table.add_row(name, _number(estimate), f"{low} to {high}")
+
+
+def _number(estimate: Any) -> str:
+    if estimate is None or estimate["value"] is None:
+        return ""
+    return f"{estimate['value']:.3g}"

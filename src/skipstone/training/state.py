@@ -1,0 +1,109 @@
+"""`Progress`: all that a training knows besides its configuration, and its checkpoint on disk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from skipstone.files import write_text
+from skipstone.training.run import read_tensors, write_tensors
+
+
+@dataclass
+class Progress:
+    """Where a training stands. With the weights and the optimiser it is all that is not in the
+    configuration, since all randomness is a function of seed and step."""
+
+    step: int = 0
+    """Gradient steps taken."""
+
+    best_error: float = math.inf
+    """Lowest validation error so far."""
+
+    best_step: int = 0
+    """The step it was reached at."""
+
+    stale: int = 0
+    """Validations since then."""
+
+    recent_loss: float = math.nan
+    """Running mean of the training loss, over about the last 2 % of the steps."""
+
+    wall_seconds: float = 0.0
+    """Time spent training, over all its interruptions."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+    """What metrics.csv holds."""
+
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    """Weights at the best validation."""
+
+    def note_loss(self, loss: float, steps: int) -> None:
+        """Take a training loss into the running mean."""
+        share = max(1 / (self.step + 1), 1 / max(1.0, 0.02 * steps))
+        known = 0.0 if math.isnan(self.recent_loss) else self.recent_loss
+        self.recent_loss = known + share * (loss - known)
+
+    def note_validation(self, error: float, weights: dict[str, Tensor]) -> None:
+        """Keep the weights if this is the best error yet."""
+        if error < self.best_error or not self.best_weights:
+            self.best_error, self.best_step, self.stale = error, self.step, 0
+            self.best_weights = {name: weight.detach().clone() for name, weight in weights.items()}
+        else:
+            self.stale += 1
+
+    def numbers(self) -> dict[str, Any]:
+        """Everything but the tensors, as JSON."""
+        skipped = {"best_weights"}
+        return {name: value for name, value in vars(self).items() if name not in skipped}
+
+
+def save_checkpoint(
+    path: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    """Write everything that resuming needs into one file, so that no kill can split it."""
+    tensors = {f"model.{name}": weight for name, weight in model.state_dict().items()}
+    tensors |= {f"best.{name}": weight for name, weight in progress.best_weights.items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
+    write_tensors(path, tensors, {"progress": json.dumps(progress.numbers())})
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Put weights and optimiser back as they were, and return where the training stood."""
+    tensors, notes = read_tensors(path)
+    progress = Progress(**json.loads(notes["progress"]))
+    adam: dict[int, dict[str, Tensor]] = {}
+    weights: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        part, _, rest = name.partition(".")
+        if part == "model":
+            weights[rest] = tensor
+        elif part == "best":
+            progress.best_weights[rest] = tensor
+        else:
+            index, _, key = rest.partition(".")
+            adam.setdefault(int(index), {})[key] = tensor
+    model.load_state_dict(weights)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": adam, "param_groups": groups})
+    return progress
+
+
+def write_metrics(path: Path, rows: list[dict[str, float]]) -> None:
+    """Write metrics.csv, atomically."""
+    if not rows:
+        return
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())

@@ -1,0 +1,251 @@
+"""Training for real, in seconds: resuming, stopping, failing and loading."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import skipstone.training.loop as loop
+from helpers import random_batch
+from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Sequences
+from skipstone.training.fit import fit
+from skipstone.training.recipe import Recipe
+from skipstone.training.run import Run, list_runs, load, read_tensors
+
+RECIPE = Recipe(steps=12, batch_size=8, validate_every=4, checkpoint_every=3)
+OPTIONS: dict[str, Any] = {"recipe": RECIPE, "tolerance": 0.05, "progress": False, "device": "cpu"}
+
+
+@pytest.fixture
+def data() -> Sequences:
+    return random_batch(0, [9, 12, 7, 10] * 8, irregular=False, dtype=torch.float32)
+
+
+def fresh(kind: Any, data: Sequences) -> Any:
+    torch.manual_seed(1)
+    return kind.for_data(data, hidden=8)
+
+
+def weights(run: Run) -> dict[str, torch.Tensor]:
+    return read_tensors(run.folder / "weights.safetensors")[0]
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN, LatentODE])
+def test_every_model_trains_and_loads_back(kind: Any, data: Sequences, tmp_path: Path) -> None:
+    model = fresh(kind, data)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    run = fit(model, data, folder=tmp_path / "run", **OPTIONS)
+    assert not same(before, weights(run))
+    loaded = load(run.folder)
+    assert type(loaded) is kind
+    assert loaded.config == model.config
+    assert not loaded.training
+    # What is left in the caller's hands is what was kept.
+    assert same(model.state_dict(), loaded.state_dict())
+    assert run.result["steps"] == 12
+    assert {"version", "commit", "machine", "wall_seconds", "seed"} <= set(run.result)
+    assert sorted(path.name for path in run.folder.iterdir()) == [
+        "config.json",
+        "metrics.csv",
+        "result.json",
+        "weights.safetensors",
+    ]
+
+
+def test_the_best_weights_are_kept(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Scripted:
+        observed = np.ones(1)
+
+        def __init__(self, error: float):
+            self.values = np.array([error])
+
+    errors = iter([3.0, 1.0, 2.0])
+    kept = []
+
+    def scripted(model: Any, validation: Sequences) -> Any:
+        kept.append({name: weight.clone() for name, weight in model.state_dict().items()})
+        return type("Rollouts", (), {"errors": Scripted(next(errors))})
+
+    monkeypatch.setattr(loop, "roll_out_all", scripted)
+    run = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    assert run.result["best_step"] == 8
+    assert same(weights(run), kept[1])
+
+
+def test_patience_ends_a_training_early(data: Sequences, tmp_path: Path) -> None:
+    recipe = replace(RECIPE, steps=400, learning_rate=1e-9, patience=2)
+    run = fit(fresh(RNN, data), data, folder=tmp_path / "run", **{**OPTIONS, "recipe": recipe})
+    assert run.result["steps"] < 100
+
+
+@pytest.mark.parametrize("kind", [PCODE, RNN])
+@pytest.mark.parametrize("stop", [1, 3, 5, 11])
+def test_an_interrupted_training_ends_with_the_same_weights(
+    kind: Any, stop: int, data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C at any step, then the same call again: bit for bit as if nothing had happened."""
+    undisturbed = fit(fresh(kind, data), data, folder=tmp_path / "whole", **OPTIONS)
+    original = loop.Trainee.training_step
+
+    def interrupt(self: Any, step: int, index: int) -> torch.Tensor:
+        self.interrupted = step == stop - 1
+        return original(self, step, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Trainee, "training_step", interrupt)
+        with pytest.raises(KeyboardInterrupt, match=f"stopped after step {stop}; .*resume"):
+            fit(fresh(kind, data), data, folder=tmp_path / "cut", **OPTIONS)
+    assert not Run(tmp_path / "cut").finished
+    resumed = fit(fresh(kind, data), data, folder=tmp_path / "cut", **OPTIONS)
+    assert same(weights(undisturbed), weights(resumed))
+    for name in ("best_step", "validation_error", "training_loss", "weights_sha256"):
+        assert undisturbed.result[name] == resumed.result[name]
+
+
+def test_a_finished_training_is_not_repeated(data: Sequences, tmp_path: Path) -> None:
+    first = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    finished = first.result["finished"]
+    stamp = (first.folder / "weights.safetensors").stat().st_mtime_ns
+    again = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    assert again.result["finished"] == finished
+    assert (first.folder / "weights.safetensors").stat().st_mtime_ns == stamp
+
+
+def test_a_folder_is_never_continued_with_something_else(data: Sequences, tmp_path: Path) -> None:
+    fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    with pytest.raises(InvalidInput, match="holds a run with another data and seed"):
+        fit(fresh(RNN, data), data, folder=tmp_path / "run", seed=3, **OPTIONS)
+    with pytest.raises(InvalidInput, match="holds a run with another data"):
+        fit(fresh(RNN, data), data[:20], folder=tmp_path / "run", **OPTIONS)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(InvalidInput, match="not empty and not a run"):
+        fit(fresh(RNN, data), data, folder=tmp_path / "other", **OPTIONS)
+
+
+def test_automatic_tolerance_is_the_rnns_final_loss(data: Sequences, tmp_path: Path) -> None:
+    run = fit(fresh(PCODE, data), data, folder=tmp_path / "run", **{**OPTIONS, "tolerance": "auto"})
+    baseline = Run(tmp_path / "run-rnn")
+    assert run.config["tolerance"] == baseline.result["training_loss"]
+    assert baseline.config["recipe"] == run.config["recipe"]
+    assert [found.folder.name for found in list_runs(tmp_path)] == ["run", "run-rnn"]
+
+
+def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = loop.Objective.losses
+
+    def explode(self: Any, model: Any, step: int, *ranks: int) -> Any:
+        losses = original(self, model, step, *ranks)
+        return replace(losses, total=losses.total * float("nan")) if step == 7 else losses
+
+    monkeypatch.setattr(loop.Objective, "losses", explode)
+    with pytest.raises(InvalidInput, match="a loss must be finite; at step 7 it is nan"):
+        fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    saved, _ = read_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    assert all(tensor.isfinite().all() for tensor in saved.values())
+
+
+def test_mixed_precision_trains(data: Sequences, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = fit(
+            fresh(PCODE, data), data, folder=tmp_path / "run", precision="bf16-mixed", **OPTIONS
+        )
+    assert run.result["steps"] == 12
+
+
+@pytest.fixture
+def run(data: Sequences, tmp_path: Path) -> Run:
+    return fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+
+
+def rewrite_hash(run: Run) -> None:
+    """Forge a result whose checksum fits, to see what else notices."""
+    content = run.result
+    del content["weights_sha256"]
+    (run.folder / "result.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda run: (run.folder / "config.json").unlink(), "a run is a folder with config.json"),
+        (
+            lambda run: (run.folder / "config.json").write_text("{"),
+            "config.json must be JSON; it is damaged or was edited",
+        ),
+        (lambda run: (run.folder / "config.json").write_text("[]"), "must describe a run"),
+        (
+            lambda run: (run.folder / "config.json").write_text(
+                json.dumps({**run.config, "model": {"kind": "lstm"}})
+            ),
+            "a model must be one of pcode, rnn, odernn, latentode; got 'lstm'",
+        ),
+        (
+            lambda run: (run.folder / "config.json").write_text(
+                json.dumps({**run.config, "model": {**run.config["model"], "hidden": 10}})
+            ),
+            "must hold the weights of the rnn in config.json; size mismatch",
+        ),
+        (lambda run: (run.folder / "result.json").unlink(), "its training has not finished"),
+        (lambda run: (run.folder / "weights.safetensors").unlink(), "has no weights.safetensors"),
+        (
+            lambda run: (run.folder / "weights.safetensors").write_bytes(
+                (run.folder / "weights.safetensors").read_bytes()[:-9]
+            ),
+            "is not the file that this training wrote (its checksum differs)",
+        ),
+        (
+            lambda run: (
+                rewrite_hash(run),
+                (run.folder / "weights.safetensors").write_bytes(
+                    (run.folder / "weights.safetensors").read_bytes()[:-9]
+                ),
+            ),
+            "weights.safetensors must be a safetensors file; it is damaged",
+        ),
+    ],
+)
+def test_damaged_runs_are_explained(run: Run, damage: Any, message: str) -> None:
+    damage(run)
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        load(run.folder)
+
+
+def test_bad_arguments_are_explained(data: Sequences, tmp_path: Path) -> None:
+    for change, message in [
+        ({"tolerance": -1.0}, 'tolerance must be "auto" or a number, zero or more; got -1.0'),
+        ({"tolerance": float("nan")}, "got nan"),
+        ({"tolerance": "small"}, "got 'small'"),
+        ({"device": "tpu9"}, "device must be one that this machine has, cpu"),
+        ({"recipe": "slow"}, "preset must be one of paper, cpu, smoke; got 'slow'"),
+    ]:
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            fit(fresh(PCODE, data), data, folder=tmp_path / "run", **{**OPTIONS, **change})
+
+
+def test_a_full_disk_is_explained(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("skipstone.training.run.save_file", full)
+    with pytest.raises(InvalidInput, match=r"No space left on device\. Free some space"):
+        fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)

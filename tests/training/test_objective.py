@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helpers import random_batch, small_pcode
+from skipstone import RNN, Sequences
+from skipstone.training.objective import Objective, share_of_mean
+from skipstone.training.recipe import Recipe
+
+
+def objective(train: Sequences, batch_size: int, seed: int = 0, **options: float) -> Objective:
+    recipe = Recipe(batch_size=batch_size, steps=100, explore=0.2, **options)  # pyright: ignore
+    return Objective(train, recipe, 0.1, seed)
+
+
+def test_every_epoch_sees_every_sequence_once() -> None:
+    goal = objective(random_batch(0, [5] * 10), batch_size=4)
+    seen = torch.cat([goal.rows(step) for step in range(5)])
+    assert sorted(seen[:10].tolist()) == list(range(10))
+    assert sorted(seen[10:].tolist()) == list(range(10))
+    assert seen[:10].tolist() != seen[10:].tolist()
+
+
+def test_rows_are_a_function_of_seed_and_step() -> None:
+    train = random_batch(0, [5] * 10)
+    one, same, other = (objective(train, 4, seed) for seed in (1, 1, 2))
+    assert torch.equal(one.rows(7), same.rows(7))
+    assert [one.rows(s).tolist() for s in range(3)] != [other.rows(s).tolist() for s in range(3)]
+
+
+def test_a_batch_is_never_larger_than_the_data() -> None:
+    assert len(objective(random_batch(0, [5] * 3), batch_size=64).rows(5)) == 3
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int) -> None:
+    """Ragged rows and different numbers of knots: a plain mean over processes would be wrong."""
+    train, model = random_batch(0, [5, 12, 9, 14, 6, 30, 8]), small_pcode(0)
+    goal = objective(train, batch_size=7, overshoot=0.3)
+    weights = list(model.parameters())
+    whole = torch.autograd.grad(goal.losses(model, 3).total, weights)
+    parts = [goal.losses(model, 3, rank, ranks) for rank in range(ranks)]
+    counts = torch.tensor(
+        [sum(int(p.errors.isfinite().sum()) for p in parts), sum(p.num_steps for p in parts)]
+    )
+    shares = [torch.autograd.grad(share_of_mean(p, counts, ranks), weights) for p in parts]
+    for index, expected in enumerate(whole):
+        mean = sum(share[index] for share in shares) / ranks
+        torch.testing.assert_close(mean, expected, rtol=0, atol=1e-12)
+    assert sum(p.num_updates for p in parts) == goal.losses(model, 3).num_updates
+
+
+def test_models_without_steps_are_shared_too() -> None:
+    train = random_batch(0, [5, 12, 9])
+    torch.manual_seed(0)
+    model = RNN.for_data(train, hidden=4).double()
+    goal = Objective(train, Recipe(batch_size=3), None, 0)
+    parts = [goal.losses(model, 0, rank, 2) for rank in range(2)]
+    counts = torch.tensor([sum(int(p.errors.isfinite().sum()) for p in parts), 0])
+    shared = torch.stack([share_of_mean(p, counts, 2) for p in parts]).mean()
+    torch.testing.assert_close(shared, goal.losses(model, 0).total, rtol=0, atol=1e-12)

@@ -1,0 +1,83 @@
+"""Trainings in processes of their own: killed at random moments, or sharing their work."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from skipstone.training.run import Run, read_tensors
+
+SCRIPT = Path(__file__).with_name("train_script.py")
+STEPS = 120
+
+
+def start(folder: Path, steps: int, devices: int = 1, *more: int) -> subprocess.Popen[str]:
+    arguments = [str(SCRIPT), str(folder), *(str(n) for n in (steps, devices, *more))]
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == code, errors
+    return errors
+
+
+def kill_at_random(process: subprocess.Popen[str], checkpoint: Path, seed: int) -> bool:
+    """Kill a training some random time after its next checkpoint; False if it finished first."""
+    before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+    while process.poll() is None:
+        if checkpoint.exists() and checkpoint.stat().st_mtime_ns > before:
+            time.sleep(random.Random(seed).uniform(0, 0.4))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return process.returncode == -signal.SIGKILL
+        time.sleep(0.005)
+    return False
+
+
+def test_a_killed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
+    undisturbed = start(tmp_path / "whole", STEPS)
+    kills = 0
+    for seed in range(4):
+        process = start(tmp_path / "killed", STEPS)
+        if not kill_at_random(process, tmp_path / "killed" / "checkpoint.safetensors", seed):
+            break
+        kills += 1
+    assert kills >= 2
+    finish(start(tmp_path / "killed", STEPS))
+    finish(undisturbed)
+    whole, killed = Run(tmp_path / "whole"), Run(tmp_path / "killed")
+    assert killed.result["steps"] == STEPS
+    assert killed.result["weights_sha256"] == whole.result["weights_sha256"]
+    assert killed.result["training_loss"] == whole.result["training_loss"]
+    # Nothing half-written is left behind for long: a partial file is never read.
+    assert not list((tmp_path / "whole").glob(".*.partial"))
+
+
+def test_two_processes_get_the_gradients_of_one(tmp_path: Path) -> None:
+    """Adam's first moment after one step is a tenth of the gradient."""
+    alone = start(tmp_path / "one", 10, 1, 1)
+    assert "stopped after step 1" in finish(alone, code=-signal.SIGINT)
+    together = start(tmp_path / "two", 10, 2, 1)
+    assert "stopped after step 1" in finish(together, code=-signal.SIGINT)
+    one, two = (
+        read_tensors(tmp_path / name / "checkpoint.safetensors")[0] for name in ("one", "two")
+    )
+    moments = [name for name in one if name.endswith("exp_avg")]
+    assert len(moments) > 10
+    for name in moments:
+        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-8)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from itertools import pairwise
+
+import pytest
+
+from skipstone import InvalidInput
+from skipstone.training.recipe import PRESETS, Recipe, preset_for, recipe_from
+
+
+def test_one_cycle_rises_to_the_peak_and_falls_to_almost_nothing() -> None:
+    recipe = Recipe(steps=1000, learning_rate=2.0)
+    rates = [recipe.learning_rate_at(step) for step in range(1000)]
+    assert max(rates) == pytest.approx(2.0)
+    assert rates.index(max(rates)) == 300
+    assert rates[0] == pytest.approx(0.08)
+    assert rates[-1] == pytest.approx(2e-4)
+    assert all(later > earlier for earlier, later in pairwise(rates[:301]))
+
+
+def test_the_papers_schedule_decays_every_5000_steps() -> None:
+    recipe = preset_for("paper", "circles").recipe
+    assert (recipe.steps, recipe.batch_size) == (10_000, 256)
+    assert recipe.learning_rate_at(4_999) == 1e-3
+    assert recipe.learning_rate_at(5_000) == pytest.approx(0.9e-3)
+    assert recipe.tolerance_at(0, 1e-5) == 1e-5
+    assert recipe.overshoot == 0
+
+
+def test_the_papers_pixel_tasks_are_larger_and_longer() -> None:
+    for task in ("pixels1d", "pixels2d"):
+        preset = preset_for("paper", task)
+        assert (preset.hidden, preset.recipe.steps) == (512, 50_000)
+
+
+def test_tolerance_falls_geometrically_to_its_final_value() -> None:
+    recipe = Recipe(steps=100, anneal_from=1e-2)
+    assert recipe.tolerance_at(0, 1e-4) == 1e-2
+    assert recipe.tolerance_at(30, 1e-4) == pytest.approx(1e-3)
+    assert recipe.tolerance_at(60, 1e-4) == pytest.approx(1e-4)
+    assert recipe.tolerance_at(99, 1e-4) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("final", [0.0, 0.5, float("inf")])
+def test_tolerances_that_need_no_annealing_stay(final: float) -> None:
+    assert Recipe(anneal_from=1e-2).tolerance_at(0, final) == final
+
+
+def test_recipes_survive_a_dictionary() -> None:
+    for preset in PRESETS.values():
+        assert recipe_from(asdict(preset.recipe)) == preset.recipe
+    with pytest.raises(InvalidInput, match="a recipe has no 'stepz'"):
+        recipe_from({"stepz": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1; got 0"),
+        ({"patience": -1}, "patience must be at least 0; got -1"),
+        ({"overshoot": float("nan")}, "overshoot must be at least 0; got nan"),
+        ({"explore": 1.5}, "explore must be between 0 and 1; got 1.5"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive; got 0.0"),
+        ({"schedule": "cosine"}, "schedule must be one of one-cycle, decay; got 'cosine'"),
+    ],
+)
+def test_bad_recipes_are_explained(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        recipe_from(options)
+
+
+def test_unknown_presets_are_explained() -> None:
+    with pytest.raises(InvalidInput, match="Did you mean smoke"):
+        preset_for("smok", "lines")
