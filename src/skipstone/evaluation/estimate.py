@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float, Num, Shaped
 
 RESAMPLES = 1000
 """Bootstrap samples behind an interval: enough for its ends to move by about 2 % of its width
@@ -49,7 +49,7 @@ class Bootstrap:
         return self.ratios(totals[:, None], counts[:, None])[0]
 
     def ratios(
-        self, totals: Num[np.ndarray, "batch columns"], counts: Num[np.ndarray, "batch columns"]
+        self, totals: Num[np.ndarray, "batch columns"], counts: Shaped[np.ndarray, "batch columns"]
     ) -> list[Estimate]:
         """A ratio for each column. Resamples in which a column counts nothing are left out."""
         # 0/0 where nothing was counted, and NaN from a model that diverged, are answers.
@@ -64,7 +64,7 @@ class Bootstrap:
         return [Estimate(*column) for column in table.T.tolist()]
 
     def _sums(
-        self, columns: Num[np.ndarray, "batch columns"]
+        self, columns: Shaped[np.ndarray, "batch columns"]
     ) -> Float[np.ndarray, "resamples columns"]:
         columns = columns.astype(np.float64)
         blocks = np.split(self._weights, range(_BLOCK, RESAMPLES, _BLOCK))
