@@ -66,7 +66,7 @@ def test_near_is_one_observation_in_the_unit_of_the_model() -> None:
 
 
 def test_trajectories_do_not_see_each_other() -> None:
-    found = aligned([[9.9], [0.1]], [[0.1], [9.9]])
+    found = aligned([[9.9], [5.0]], [[5.0], [0.1]])
     assert found.recall.value == found.precision.value == 0
 
 
