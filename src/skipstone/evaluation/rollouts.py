@@ -1,0 +1,153 @@
+"""Predictions of a model beside what was observed, for any number of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Num
+from torch import Tensor
+
+from skipstone.models.base import Model, squared_error
+from skipstone.models.pcode import PCODE
+from skipstone.path import Path
+from skipstone.sequences import Sequences
+
+BATCH = 256
+"""Sequences that are predicted together."""
+
+# Times closer than this, in the model's unit, are the same time.
+_SAME_TIME = 1e-9
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Squared errors at the observations after the context, a row per sequence."""
+
+    values: Float[np.ndarray, "batch horizon"]
+    """Mean squared error over features; 0 where there is no observation."""
+
+    observed: Bool[np.ndarray, "batch horizon"]
+    """Where there is an observation."""
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """What the rollouts of sequences from their contexts to their ends gave, and took."""
+
+    errors: Errors
+    """Errors of the predictions, each at the time of its observation."""
+
+    start: Float[np.ndarray, " batch"]
+    """Last observation of each context."""
+
+    end: Float[np.ndarray, " batch"]
+    """Last observation of each sequence."""
+
+    knots: Float[np.ndarray, "batch segments"]
+    """Times of the cell updates, the first at `start`; filled up with infinity."""
+
+    evaluations: Int[np.ndarray, " batch"]
+    """Evaluations of an ODE's right-hand side."""
+
+    @property
+    def updates(self) -> Int[np.ndarray, " batch"]:
+        """Number of cell updates of each trajectory."""
+        return np.isfinite(self.knots).sum(1)
+
+
+def predict(
+    model: Model[Any], batch: Sequences, step: float | None = None
+) -> tuple[Path, Float[Tensor, "batch horizon dim"]]:
+    """Roll out from the context to the end, and read the path at the observations after it.
+
+    `step` is a constant step for a `PCODE`, in the data's unit of time.
+    """
+    count, unit = model.config.num_context, model.config.time_unit
+    options = {} if step is None else {"step": step}
+    controls = _later_controls(batch, count, unit)
+    path = model.rollout(batch.head(count), batch.ends, controls=controls, **options)
+    # Padding repeats a sequence's last time, so it never asks for anything outside a path.
+    return path, path.evaluate(_on_knots(batch.times[:, count:], path, _SAME_TIME * unit))
+
+
+def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = None) -> Rollouts:
+    """Roll out every sequence, batch by batch."""
+    count = model.config.num_context
+    errors, knots, evaluations = [], [], []
+    for batch in _batches(model, sequences):
+        path, predicted = predict(model, batch, step)
+        errors.append(squared_error(predicted, batch.values[:, count:]))
+        knots.append(path.knots)
+        evaluations.append(path.num_evaluations)
+    return Rollouts(
+        errors=_after_context(sequences, count, errors),
+        start=_array(sequences.times[:, count - 1]),
+        end=_array(sequences.ends),
+        knots=_stack(knots, max(part.shape[1] for part in knots), fill=np.inf),
+        evaluations=_array(torch.cat(evaluations)),
+    )
+
+
+def teacher_forced_errors(
+    model: Model[Any], sequences: Sequences, tolerance: float | None
+) -> Errors:
+    """Errors of predicting each observation from those before it, in one pass."""
+    count = model.config.num_context
+    errors = []
+    for batch in _batches(model, sequences):
+        if isinstance(model, PCODE):
+            losses = model.loss(batch, tolerance, explore=0)
+        else:
+            losses = model.loss(batch)
+        errors.append(losses.errors[:, count:])
+    return _after_context(sequences, count, errors)
+
+
+def _batches(model: Model[Any], sequences: Sequences) -> Iterator[Sequences]:
+    for start in range(0, len(sequences), BATCH):
+        yield model.prepare(sequences[start : start + BATCH], model.config.num_context + 1)
+
+
+def _on_knots(
+    times: Float[Tensor, "batch time"], path: Path, slack: float
+) -> Float[Tensor, "batch time"]:
+    """Times a rounding error after a knot, put on it.
+
+    A path read at a knot gives the prediction before the update. Rounding must not decide
+    between that and the segment that begins there, which may cost an integration to read.
+    """
+    last = torch.searchsorted(path.knots, times.contiguous(), right=True) - 1
+    knots = path.knots.gather(1, last.clamp(min=0))
+    return torch.where((times - knots).abs() <= slack, knots, times)
+
+
+def _later_controls(batch: Sequences, count: int, unit: float) -> tuple[Tensor, Tensor] | None:
+    """Controls after the context. Past a sequence's end its last one holds, at times that go on
+    to increase, because a signal's have to."""
+    if batch.controls is None:
+        return None
+    index = torch.arange(count, batch.times.shape[1], device=batch.times.device)
+    past_end = (index - batch.lengths[:, None] + 1).clamp(min=0)
+    held = (index - past_end)[..., None].expand(-1, -1, batch.control_dim)
+    return batch.times[:, count:] + unit * past_end, batch.controls.gather(1, held)
+
+
+def _after_context(sequences: Sequences, count: int, parts: list[Tensor]) -> Errors:
+    observed = _array(sequences.mask[:, count:])
+    values = _stack(parts, observed.shape[1], fill=0.0)
+    # By the mask, not by NaN: a model that diverged must not pass for one without observations.
+    return Errors(np.where(observed, values, 0.0), observed)
+
+
+def _stack(parts: list[Tensor], width: int, fill: float) -> Float[np.ndarray, "batch width"]:
+    """Batches of different widths as one array."""
+    wide = [torch.nn.functional.pad(part, (0, width - part.shape[1]), value=fill) for part in parts]
+    return _array(torch.cat(wide).cpu().double())
+
+
+def _array(values: Tensor) -> Num[np.ndarray, ...]:
+    return values.cpu().numpy()
