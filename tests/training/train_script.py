@@ -9,8 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
-from helpers import random_batch
 
+from helpers import random_batch
 from skipstone import PCODE
 from skipstone.training import loop
 from skipstone.training.fit import fit

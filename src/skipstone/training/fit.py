@@ -150,6 +150,7 @@ def _train(
 
     from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
 
+    source = provenance()
     trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT)
     began = trainee.progress.step
     quiet = logging.getLogger("lightning.pytorch")
@@ -184,10 +185,10 @@ def _train(
             f"stopped after step {trainee.progress.step}; everything is in {run.folder}. Start "
             "the same training again to resume it."
         )
-    _finish(trainee, run)
+    _finish(trainee, run, source)
 
 
-def _finish(trainee: Any, run: Run) -> None:
+def _finish(trainee: Any, run: Run, source: dict[str, Any]) -> None:
     """Write the best weights and the result, then drop the checkpoint."""
     progress = trainee.progress
     weights = run.folder / WEIGHTS
@@ -202,7 +203,7 @@ def _finish(trainee: Any, run: Run) -> None:
         "seed": run.config["seed"],
         "weights_sha256": sha256(weights),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        **provenance(),
+        **source,
     }
     write_json(run.folder / RESULT, result)
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
