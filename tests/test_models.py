@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -269,6 +271,20 @@ def test_latent_ode_answers_queries_in_any_order() -> None:
     assert (path.num_evaluations > 0).all()
 
 
+def test_inference_does_not_spoil_a_later_training() -> None:
+    """In a fresh process, where the solver has not been used before."""
+    code = """
+import torch
+from skipstone import ODERNN, Sequences
+data = Sequences.from_array(torch.rand(2, 6, 1))
+model = ODERNN.for_data(data, hidden=4)
+with torch.inference_mode():
+    model.rollout(data.head(4), 5.0).evaluate(4.5)
+model.loss(data).total.backward()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("kind", [ODERNN, LatentODE])
 def test_bad_solver_options_are_explained(kind: Any) -> None:
     with pytest.raises(InvalidInput, match='solver must be "dopri5" or "rk4"; got'):
@@ -278,7 +294,7 @@ def test_bad_solver_options_are_explained(kind: Any) -> None:
 
 
 def test_missing_torchdiffeq_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torchdiffeq", None)
+    monkeypatch.setitem(sys.modules, "torchdiffeq", None)
     with pytest.raises(ModuleNotFoundError, match=re.escape("pip install 'skipstone[ode]'")):
         build(ODERNN).loss(random_batch(0, [5]))
 

@@ -72,8 +72,9 @@ def train(
     hidden: Annotated[int | None, typer.Option(help="Units; default: the preset's.")] = None,
     steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
     tolerance: Annotated[
-        str, typer.Option(help="For pcode: a squared error, or auto: the RNN's training loss.")
-    ] = "auto",
+        str | None,
+        typer.Option(help="For pcode: a squared error, or auto, the RNN's; default: the preset's."),
+    ] = None,
     runs: RunsOption = RUNS,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     devices: Annotated[int, typer.Option(help="Devices or processes to train on.")] = 1,
@@ -126,8 +127,8 @@ def runs(
     Console().print(runs_table(folder))
 
 
-def _tolerance(text: str) -> float | str:
-    if text == "auto":
+def _tolerance(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
         return text
     try:
         return float(text)

@@ -76,9 +76,11 @@ def find_knots(
     """
     if not 0 <= explore <= 1:
         raise InvalidInput(f"explore must be a probability between 0 and 1; got {explore}.")
-    device = "cpu" if generator is None else generator.device
-    draws = torch.rand(batch.mask.shape, generator=generator, device=device)
-    return search_knots(model, batch, tolerance, draws < explore)
+    forced = torch.zeros_like(batch.mask)
+    if explore > 0:
+        device = "cpu" if generator is None else generator.device
+        forced = torch.rand(batch.mask.shape, generator=generator, device=device) < explore
+    return search_knots(model, batch, tolerance, forced)
 
 
 @torch.no_grad()

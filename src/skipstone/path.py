@@ -20,6 +20,8 @@ Reader = Callable[
 
 # Queries this far outside the range, relative to it, are rounding, not extrapolation.
 _SLACK = 1e-6
+# Times this close, relative to the range, are the same time.
+_SAME_TIME = 1e-10
 
 
 class Status(IntEnum):
@@ -99,8 +101,11 @@ class Path:
         if side not in ("left", "right"):
             raise InvalidInput(f'side must be "left" or "right"; got {side!r}.')
         times = self._queries(t)
-        edges = self.knots.detach().contiguous()
-        segment = torch.searchsorted(edges, times.detach().contiguous(), right=side == "right")
+        # A time that differs from a knot by rounding is at the knot, on the side asked for.
+        rounding = 4 * torch.finfo(self.end.dtype).eps * self.end.abs()
+        nudge = (_SAME_TIME * (self.end - self.start) + rounding).detach()[:, None]
+        nudged = times.detach() + (nudge if side == "right" else -nudge)
+        segment = torch.searchsorted(self.knots.detach().contiguous(), nudged.contiguous())
         segment = (segment - 1).clamp(min=0)
         values, evaluations = self._read(segment, times - self.knots.gather(1, segment))
         self.num_evaluations = self.num_evaluations + evaluations

@@ -19,9 +19,6 @@ from skipstone.sequences import Sequences
 BATCH = 256
 """Sequences that are predicted together."""
 
-# Times closer than this, in the model's unit, are the same time.
-_SAME_TIME = 1e-9
-
 
 @dataclass(frozen=True)
 class Errors:
@@ -71,7 +68,7 @@ def predict(
     controls = _later_controls(batch, count, unit)
     path = model.rollout(batch.head(count), batch.ends, controls=controls, **options)
     # Padding repeats a sequence's last time, so it never asks for anything outside a path.
-    return path, path.evaluate(_on_knots(batch.times[:, count:], path, _SAME_TIME * unit))
+    return path, path.evaluate(batch.times[:, count:])
 
 
 def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = None) -> Rollouts:
@@ -110,19 +107,6 @@ def teacher_forced_errors(
 def _batches(model: Model[Any], sequences: Sequences) -> Iterator[Sequences]:
     for start in range(0, len(sequences), BATCH):
         yield model.prepare(sequences[start : start + BATCH], model.config.num_context + 1)
-
-
-def _on_knots(
-    times: Float[Tensor, "batch time"], path: Path, slack: float
-) -> Float[Tensor, "batch time"]:
-    """Times a rounding error after a knot, put on it.
-
-    A path read at a knot gives the prediction before the update. Rounding must not decide
-    between that and the segment that begins there, which may cost an integration to read.
-    """
-    last = torch.searchsorted(path.knots, times.contiguous(), right=True) - 1
-    knots = path.knots.gather(1, last.clamp(min=0))
-    return torch.where((times - knots).abs() <= slack, knots, times)
 
 
 def _later_controls(batch: Sequences, count: int, unit: float) -> tuple[Tensor, Tensor] | None:

@@ -59,6 +59,11 @@ def integrate(
     """
     if offsets.numel() == 0:
         return state.new_zeros(*offsets.shape, state.shape[1]), 0
+    if torch.is_inference_mode_enabled():
+        # torchdiffeq keeps tensors from its first call; made in inference mode, they would spoil
+        # every later training.
+        with torch.inference_mode(False), torch.no_grad():
+            return integrate(dynamics, state, offsets, config)
     odeint = _odeint()
     gaps = offsets.diff(dim=1, prepend=torch.zeros_like(offsets[:, :1]))
     ticks = torch.arange(offsets.shape[1] + 1, dtype=state.dtype, device=state.device)

@@ -35,8 +35,8 @@ class Job:
     """Of the initial weights, the order of the data and the exploration."""
     hidden: int | None = None
     """Units; None for the preset's."""
-    tolerance: float | str = "auto"
-    """For the PC-ODE: auto, or a number."""
+    tolerance: float | str | None = None
+    """For the PC-ODE: a number, or auto; None for the preset's."""
     steps: int | None = None
     """Gradient steps; None for the preset's."""
 
@@ -55,7 +55,8 @@ class Job:
         parts = [self.task, self.model, self.preset]
         parts += [f"hidden{self.hidden}"] if self.hidden is not None else []
         parts += [f"steps{self.steps}"] if self.steps is not None else []
-        parts += [f"tolerance{self.tolerance:g}"] if not isinstance(self.tolerance, str) else []
+        if self.tolerance is not None:
+            parts.append(f"tolerance{self.tolerance}")
         return "-".join([*parts, f"seed{self.seed}"])
 
 
@@ -78,9 +79,9 @@ def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     recipe = preset.recipe
     if job.steps is not None:
         recipe = dataclasses.replace(recipe, steps=job.steps)
-    tolerance = job.tolerance
+    tolerance = preset.tolerance if job.tolerance is None else job.tolerance
     if job.model == "pcode" and tolerance == "auto":
-        baseline = dataclasses.replace(job, model="rnn")
+        baseline = dataclasses.replace(job, model="rnn", tolerance=None)
         tolerance = auto_tolerance(train_job(baseline, data, root, **{**options, "devices": 1}))
     torch.manual_seed(job.seed)
     model = MODELS[job.model].for_data(data.train, hidden=job.hidden or preset.hidden)
