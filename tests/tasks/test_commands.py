@@ -57,7 +57,7 @@ def test_shapes_in_the_list():
         (["show", "billiard2d"], "error: there is no task 'billiard2d'. Did you mean billiards2d"),
         (["show", "lines", "--out", "a.doc"], "error: the file's suffix must be one of .png"),
         (["show", "lines", "--video", "a.avi"], "error: the file's suffix must be one of .mp4"),
-        (["show", "lines", "--count", "0"], "error: trajectories must be an integer"),
+        (["show", "lines", "--count", "0"], "error: trajectories must be at least 1"),
     ],
 )
 def test_mistakes_are_one_line_and_code_two(arguments, message):
