@@ -55,8 +55,12 @@ LOOK: dict[Any, Any] = {
 @contextmanager
 def look() -> Iterator[None]:
     """Inside, figures are made and saved with the project's look."""
-    from matplotlib import rc_context
-
+    try:
+        from matplotlib import rc_context
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "figures need matplotlib: pip install 'skipstone[plot]'"
+        ) from error
     with rc_context(LOOK):
         yield
 

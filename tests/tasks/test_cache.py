@@ -53,7 +53,8 @@ def test_every_option_and_the_version_are_part_of_the_key():
 
 def test_numpy_numbers_are_the_same_options():
     task = find_task("lines")
-    plain, numpy = task_options(task, seed=3), task_options(task, seed=np.int64(3))
+    plain = task_options(task, seed=3, spacing=1.0)
+    numpy = task_options(task, seed=np.int64(3), spacing=np.float32(1))
     assert cache.cache_path(task, plain) == cache.cache_path(task, numpy)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from skipstone.tasks import TASKS, draw, find_task, record, task_options
 from skipstone.tasks.listing import task_shapes
+from skipstone.tasks.track import track_of
 
 WITHOUT_TORCH = """
 import sys
@@ -57,7 +58,7 @@ def test_shapes_in_the_list():
         (["show", "billiard2d"], "error: there is no task 'billiard2d'. Did you mean billiards2d"),
         (["show", "lines", "--out", "a.doc"], "error: the file's suffix must be one of .png"),
         (["show", "lines", "--video", "a.avi"], "error: the file's suffix must be one of .mp4"),
-        (["show", "lines", "--count", "0"], "error: trajectories must be an integer"),
+        (["show", "lines", "--count", "0"], "error: trajectories must be at least 1"),
     ],
 )
 def test_mistakes_are_one_line_and_code_two(arguments, message):
@@ -88,6 +89,19 @@ def test_every_task_can_be_drawn(name, count, tmp_path):
     figure.savefig(path)
     image = iio.imread(path)[..., :3]
     assert (image < 250).any(axis=-1).mean() > 0.001
+
+
+def test_a_track_is_the_true_path_as_far_as_it_has_come():
+    _, _, recording = recorded("billiards1d", 3, jitter=0.9)
+    track = track_of(recording, 1)
+    assert len(track.times) == 12 + len(recording.events[1])
+    assert (
+        np.abs(np.diff(track.positions, axis=0) / np.diff(track.times)[:, None, None]) < 1.001
+    ).all()
+    half = track.until(0.25)
+    assert half.times[-1] == 0.25
+    assert (half.events.times <= 0.25).all()
+    assert track.until(99.0).times[-1] == track.times[-1]
 
 
 @pytest.mark.parametrize("name", ["billiards1d", "billiards2d"])

@@ -6,7 +6,8 @@ import torch
 
 import skipstone
 from skipstone.errors import InvalidInput
-from skipstone.tasks import TASKS
+from skipstone.tasks import TASKS, find_task, record, task_options
+from skipstone.tasks.balls import place_balls
 
 
 def load(name="billiards2d", **options):
@@ -80,6 +81,15 @@ def test_jitter_moves_times_and_keeps_their_order():
     assert torch.equal(data.train.values[:, 0], load().train.values[:, 0])
 
 
+def test_events_end_with_the_last_observation():
+    task = find_task("billiards2d")
+    recording = record(task, task_options(task, trajectories=100, jitter=0.9))
+    last = [recording.events[row].times.max() for row in range(100)]
+    assert (last <= recording.times[:, -1]).all()
+    # Not only because nothing happens: the batch was simulated until its latest observation.
+    assert np.ptp(recording.times[:, -1]) > 0.03
+
+
 def test_dropping_leaves_gaps_and_never_touches_the_context():
     whole, gappy = load(trajectories=200).train, load(trajectories=200, drop=0.4).train
     assert gappy.lengths.min() < gappy.lengths.max() < 45
@@ -100,16 +110,31 @@ def test_any_number_of_balls(name, balls, radius, dim):
     assert data.options.spacing == 0.1
 
 
+def test_balls_start_anywhere_with_room_in_any_order():
+    """Two balls on a line: uniform over the two triangles of placements without overlap."""
+    y = place_balls(np.random.default_rng(0), 20_000, 2, 1)[..., 0]
+    assert abs((y[:, 0] < y[:, 1]).mean() - 0.5) < 0.02
+    gap = np.abs(y[:, 0] - y[:, 1]) - 0.2
+    # The free length 0.6 is cut at two uniform places, so the gap is 0.2 on average.
+    assert gap.min() > 0
+    assert abs(gap.mean() - 0.2) < 0.005
+    assert 0.1 < y.min() < 0.101
+    assert 0.899 < y.max() < 0.9
+    x = place_balls(np.random.default_rng(0), 20_000, 2, 2)
+    assert np.linalg.norm(x[:, 0] - x[:, 1], axis=-1).min() > 0.2
+    np.testing.assert_allclose(x.mean(axis=0), 0.5, atol=0.01)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"trajectories": 0}, "trajectories must be an integer of at least 1; got 0"),
+        ({"trajectories": 0}, "trajectories must be at least 1; got 0"),
         ({"trajectories": 2}, "each of train, validation and test"),
-        ({"trajectories": 2.5}, "trajectories must be an integer"),
-        ({"observations": 4}, "observations must be an integer of at least 5"),
-        ({"spacing": 0}, "spacing must be a number above 0; got 0"),
-        ({"spacing": "wide"}, "spacing must be a number above 0; got 'wide'"),
-        ({"jitter": 1}, "jitter must be a number at least 0 and below 1; got 1"),
+        ({"trajectories": 2.5}, "trajectories must be an integer; got 2.5"),
+        ({"observations": 4}, "observations must be at least 5"),
+        ({"spacing": 0}, "spacing must be above 0; got 0"),
+        ({"spacing": "wide"}, "spacing must be a number; got 'wide'"),
+        ({"jitter": 1}, "jitter must be at least 0 and below 1; got 1"),
         ({"drop": float("nan")}, "drop must be"),
         ({"test": 1.0}, "test must be"),
         ({"balls": 0}, "balls must be"),

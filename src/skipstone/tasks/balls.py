@@ -15,8 +15,8 @@ from skipstone.tasks.base import (
     Options,
     Scene,
     Task,
+    require_at_least,
     require_between,
-    require_integer,
 )
 from skipstone.tasks.billiards import RADIUS, simulate
 from skipstone.tasks.render import render
@@ -39,7 +39,7 @@ class BallOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_integer("balls", self.balls, least=1)
+        require_at_least("balls", self.balls, 1)
         require_between("radius", self.radius, 0, 0.5)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -45,9 +44,9 @@ class Options:
     when trajectories are observed, not the trajectories."""
 
     def __post_init__(self) -> None:
-        require_integer("trajectories", self.trajectories, least=1)
-        require_integer("observations", self.observations, least=CONTEXT + 1)
-        require_integer("seed", self.seed, least=0)
+        require_at_least("trajectories", self.trajectories, 1)
+        require_at_least("observations", self.observations, CONTEXT + 1)
+        require_at_least("seed", self.seed, 0)
         require_between("spacing", self.spacing, 0, np.inf)
         require_between("jitter", self.jitter, 0, 1, from_low=True)
         require_between("drop", self.drop, 0, 1, from_low=True)
@@ -99,20 +98,17 @@ class Task:
     """Raised whenever the same options give other numbers, so that cached ones are not used."""
 
 
-def require_integer(name: str, value: Any, least: int) -> None:
-    """Raise unless `value` is an integer of at least `least`."""
-    if not isinstance(value, Integral) or int(value) < least:
-        raise InvalidInput(f"{name} must be an integer of at least {least}; got {value!r}.")
+def require_at_least(name: str, value: float, least: float) -> None:
+    """Raise unless `value` is at least `least`."""
+    if not value >= least:
+        raise InvalidInput(f"{name} must be at least {least:g}; got {value}.")
 
 
 def require_between(
-    name: str, value: Any, low: float, high: float, *, from_low: bool = False
+    name: str, value: float, low: float, high: float, *, from_low: bool = False
 ) -> None:
-    """Raise unless `value` is a number in (low, high), or in [low, high) with `from_low`."""
-    inside = isinstance(value, Real) and (
-        low < float(value) < high or (from_low and float(value) == low)
-    )
-    if not inside:
+    """Raise unless `value` is in (low, high), or in [low, high) with `from_low`."""
+    if not (low < value < high or (from_low and value == low)):
         least = "at least" if from_low else "above"
         most = "" if high == np.inf else f" and below {high:g}"
-        raise InvalidInput(f"{name} must be a number {least} {low:g}{most}; got {value!r}.")
+        raise InvalidInput(f"{name} must be {least} {low:g}{most}; got {value}.")

@@ -27,9 +27,18 @@ SLACK = 1e-9
 GRAZING = 1e-12
 """Contacts with cos² of the impact angle below this are grazing and exchange nothing.
 
-They would change velocities by a millionth at most. Ignoring them lets balls overlap by less than
-1e-12 and keeps rounding from making touching balls collide for ever.
+They would change velocities by a millionth at most, and ignoring them lets balls overlap by less
+than 1e-12.
 """
+
+STILL = 1e-13
+"""Balls that close more slowly than this share of their own speed are at rest to each other.
+
+Velocities have rounding errors, which must not make touching balls collide for ever.
+"""
+
+MOST_COLLISIONS = 100_000
+"""Collisions of one trajectory after which its balls count as jammed."""
 
 State = Float[np.ndarray, "batch ball axis"]
 
@@ -132,6 +141,11 @@ def simulate(positions: Any, velocities: Any, duration: float, radius: float = R
         position += velocity * delay[:, None, None]
         what = _bounce(position, velocity, contact, radius)
         rounds.append((rows, time.copy(), *what, position.copy(), velocity.copy()))
+        if len(rounds) > MOST_COLLISIONS:
+            raise InvalidInput(
+                f"balls must have room to move; trajectory {rows[0]} had {MOST_COLLISIONS:,} "
+                f"collisions by time {time[0]:g}. Use fewer or smaller balls, or less time."
+            )
 
 
 def _next_contact(
@@ -159,13 +173,17 @@ def _pair_delays(
     one, two = _pairs(position.shape[1])
     gap = position[:, two] - position[:, one]
     closing = velocity[:, two] - velocity[:, one]
+    # Lengths stay squared: distance is |gap|², speed |closing|², own |velocity|².
     approach = np.einsum("bpa,bpa->bp", gap, closing)
     speed = np.einsum("bpa,bpa->bp", closing, closing)
+    distance = np.einsum("bpa,bpa->bp", gap, gap)
+    own = np.einsum("bna,bna->bn", velocity, velocity)
+    closes = approach < -STILL * np.sqrt(distance * (own[:, one] + own[:, two]))
     contact = (2 * radius) ** 2
     # Rounding can leave touching balls a hair inside each other: that counts as touching.
-    apart = np.maximum(np.einsum("bpa,bpa->bp", gap, gap) - contact, 0)
+    apart = np.maximum(distance - contact, 0)
     discriminant = approach**2 - speed * apart
-    meets = (approach < 0) & (discriminant > GRAZING * speed * contact)
+    meets = closes & (discriminant > GRAZING * speed * contact)
     # The usual root (-b - √d)/a cancels for balls that almost touch; c/(-b + √d) does not.
     delay = np.full(meets.shape, np.inf)
     np.divide(apart, np.sqrt(np.abs(discriminant)) - approach, out=delay, where=meets)
@@ -233,9 +251,9 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
     # Copies: the simulation moves them in place.
     position = np.array(positions, dtype=np.float64)
     velocity = np.array(velocities, dtype=np.float64)
-    if not (np.isfinite(radius) and 0 < radius <= 0.5):
+    if not 0 < radius < 0.5:
         raise InvalidInput(
-            f"radius must be above 0 and at most 0.5, to fit in the unit box; got {radius}."
+            f"radius must be above 0 and below 0.5, to fit in the unit box; got {radius}."
         )
     if position.ndim != 3 or position.shape != velocity.shape or 0 in position.shape:
         raise InvalidInput(

@@ -52,8 +52,7 @@ def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recor
 
 def _identity(task: Task, options: Options) -> str:
     content = {"task": task.name, "version": task.version, "options": asdict(options)}
-    # Numbers may be numpy's, which JSON does not know.
-    return json.dumps(content, sort_keys=True, default=lambda number: number.item())
+    return json.dumps(content, sort_keys=True)
 
 
 def _write(path: Path, identity: str, recording: Recording) -> None:

@@ -111,6 +111,7 @@ def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Pain
         figure, panels = _grid(count, *WIDE)
         for panel in panels:
             prepare_time(panel, float(recording.times.max()))
+        figure.supxlabel("time", fontsize="medium")
         return (
             figure,
             panels,

@@ -91,14 +91,14 @@ def film_strip(axes: Axes, recording: Recording, row: int) -> None:
     width = 0.92 * np.diff(times).min()
     for time, index in zip(times, chosen, strict=True):
         extent = (time - width / 2, time + width / 2, 0.0, width)
-        axes.imshow(_image(recording, row, index), extent=extent, **_GREYS)
+        axes.imshow(_image(recording, row, int(index)), extent=extent, **_GREYS)
     events = recording.events[row]
     met_ball = events.kinds == Kind.BALL
     below = -0.2 * width
     marks = np.stack([events.times, np.full(len(events), below)], axis=-1)
     _mark(axes, marks[~met_ball], "white")
     _mark(axes, marks[met_ball], INK)
-    axes.set_xlim(times[0] - width, times[-1] + width)
+    axes.set_xlim(times[0] - width / 2, times[-1] + width)
     axes.set_ylim(2 * below, width)
     axes.set_aspect("equal")
     bare(axes)

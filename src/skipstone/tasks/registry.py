@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
 
 from skipstone.errors import InvalidInput
@@ -27,11 +28,24 @@ def find_task(name: str) -> Task:
 
 def task_options(task: Task, **changes: Any) -> Options:
     """The task's options with some of them changed."""
-    known = [field.name for field in fields(task.options)]
-    for name in changes:
-        if name not in known:
+    defaults = asdict(task.options)
+    for name, value in changes.items():
+        if name not in defaults:
+            known = list(defaults)
             raise InvalidInput(f"{task.name} has no option {name!r}. {_nearest(name, known)}")
+        changes[name] = _as_number(name, value, type(defaults[name]))
     return replace(task.options, **changes)
+
+
+def _as_number(name: str, value: Any, kind: type) -> int | float:
+    """An option as Python's own number, so that numpy's are the same option as Python's."""
+    if kind is int and isinstance(value, Integral):
+        return int(value)
+    if kind is float and isinstance(value, Real):
+        return float(value)
+    raise InvalidInput(
+        f"{name} must be {'an integer' if kind is int else 'a number'}; got {value!r}."
+    )
 
 
 def _nearest(name: str, known: list[str]) -> str:
