@@ -16,8 +16,9 @@ from skipstone.models.stepping import Stepper
 from skipstone.sequences import Sequences
 
 FIRST_BLOCK = 4
-"""Observations decoded ahead after an update; each block that holds is followed by one twice as
-long. Longer blocks mean fewer, larger products, and more points decoded in vain."""
+"""Observations decoded ahead after the context. After an update it is one more than the row's last
+segment was long, since neighbours are alike; a block that holds is followed by one twice as long.
+Longer blocks mean fewer, larger products, and more points decoded in vain."""
 
 
 @runtime_checkable
@@ -168,6 +169,7 @@ class _Search:
             rows, stops = self.active[where], self.stop[where]
             self.cut[rows, self.knot[where]] = self.changed[rows, stops]
             self.at[rows, stops] = True
+            self.block[where] = stops - self.knot[where] + 1
             self._update(where, stops)
             self._begin_lines(where)
         if bool(ended.any()):
@@ -197,7 +199,6 @@ class _Search:
         for part, new in zip(self.lines, self.model.lines(self.state[where], values), strict=True):
             part[where] = new
         self.reached[where] = self.knot[where]
-        self.block[where] = FIRST_BLOCK
         self.broken[where] = _NEVER
 
     def _keep(self, where: Tensor) -> None:
