@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from skipstone.errors import InvalidInput
-from skipstone.plotting import GREY, INK, ball_colour, look, new_figure, wipe
+from skipstone.plotting import GREY, INK, PALETTE, ball_colour, look, new_figure, wipe
 from skipstone.tasks.base import Options, Scene, Task
 from skipstone.tasks.panels import (
     draw_plane,
@@ -163,7 +163,8 @@ def _legend(figure: Figure, task: Task, scene: Scene, recording: Recording) -> N
 
     handles = []
     balls = recording.events.positions.shape[1]
-    if scene.kind != "film" and balls > 1:
+    # With more balls than colours, names would not tell them apart.
+    if scene.kind != "film" and 1 < balls <= len(PALETTE):
         labels = scene.labels or [f"ball {ball}" for ball in range(balls)]
         handles = [
             Line2D([], [], color=ball_colour(ball), label=label)
