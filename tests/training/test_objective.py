@@ -33,6 +33,12 @@ def test_a_batch_is_never_larger_than_the_data() -> None:
     assert len(objective(random_batch(0, [5] * 3), batch_size=64).rows(5)) == 3
 
 
+def test_variance_is_over_observations_and_averaged_over_features() -> None:
+    values = torch.tensor([[[0.0, 0.0], [2.0, 0.0], [4.0, 6.0]]])
+    train = Sequences.from_array(values)
+    assert objective(train, 1).variance == pytest.approx(((4 + 0 + 4) / 3 + (4 + 4 + 16) / 3) / 2)
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int) -> None:
     """Ragged rows and different numbers of knots: a plain mean over processes would be wrong."""

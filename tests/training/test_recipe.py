@@ -25,7 +25,7 @@ def test_the_papers_schedule_decays_every_5000_steps() -> None:
     assert (recipe.steps, recipe.batch_size) == (10_000, 256)
     assert recipe.learning_rate_at(4_999) == 1e-3
     assert recipe.learning_rate_at(5_000) == pytest.approx(0.9e-3)
-    assert recipe.tolerance_at(0, 1e-5) == 1e-5
+    assert recipe.tolerance_at(0, 1e-5, 1.0) == 1e-5
     assert recipe.overshoot == 0
 
 
@@ -37,15 +37,15 @@ def test_the_papers_pixel_tasks_are_larger_and_longer() -> None:
 
 def test_tolerance_falls_geometrically_to_its_final_value() -> None:
     recipe = Recipe(steps=100, anneal_from=1e-2)
-    assert recipe.tolerance_at(0, 1e-4) == 1e-2
-    assert recipe.tolerance_at(30, 1e-4) == pytest.approx(1e-3)
-    assert recipe.tolerance_at(60, 1e-4) == pytest.approx(1e-4)
-    assert recipe.tolerance_at(99, 1e-4) == pytest.approx(1e-4)
+    for variance in (1.0, 7.0):
+        expected = {0: 1e-2 * variance, 30: 1e-3 * variance**0.5, 60: 1e-4, 99: 1e-4}
+        for step, tolerance in expected.items():
+            assert recipe.tolerance_at(step, 1e-4, variance) == pytest.approx(tolerance)
 
 
 @pytest.mark.parametrize("final", [0.0, 0.5, float("inf")])
 def test_tolerances_that_need_no_annealing_stay(final: float) -> None:
-    assert Recipe(anneal_from=1e-2).tolerance_at(0, final) == final
+    assert Recipe(anneal_from=1e-2).tolerance_at(0, final, 1.0) == final
 
 
 def test_recipes_survive_a_dictionary() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ class Objective:
     """Final tolerance; None for models without one."""
     seed: int
 
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the training data, averaged over features; of a part, if there are many."""
+        values = self.train[:1000].to(dtype=torch.float32)
+        return float(values.values[values.mask].var(0, correction=0).mean())
+
     def rows(self, step: int) -> Int[Tensor, " rows"]:
         """The sequences of a step: every epoch is a new permutation, cut into batches."""
         size, count = min(self.recipe.batch_size, len(self.train)), len(self.train)
@@ -53,7 +60,7 @@ class Objective:
         draws = self._random(_EXPLORE, step).random((len(rows), self.train.times.shape[1]))
         forced = torch.as_tensor(draws < self.recipe.explore)
         forced = forced[rank::ranks, : batch.times.shape[1]]
-        tolerance = self.recipe.tolerance_at(step, self.tolerance)
+        tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
         knots = search_knots(model, batch, tolerance, forced)
         return model.loss(batch, knots=knots, overshoot=self.recipe.overshoot)
 

@@ -37,9 +37,10 @@ class Recipe:
     overshoot: float = 0.3
     """Weight of the error one observation past each segment's end; the paper has 0."""
 
-    anneal_from: float = 1e-3
-    """Tolerance at the start, if above the final one, which it reaches geometrically after 60 %
-    of the steps; 0 for a constant tolerance, as in the paper."""
+    anneal_from: float = 0.02
+    """Tolerance at the start, as a share of the variance of the data. From there it falls
+    geometrically and reaches its final value after 60 % of the steps; 0 for a constant tolerance,
+    as in the paper."""
 
     validate_every: int = 500
     """Steps between two validations, which are also when the best weights are kept."""
@@ -69,12 +70,13 @@ class Recipe:
         """The learning rate of a step, a function of its number alone."""
         return self.learning_rate * _SCHEDULES[self.schedule](step, self.steps)
 
-    def tolerance_at(self, step: int, tolerance: float) -> float:
-        """The tolerance of a step, on its way to the final one."""
-        if not 0 < tolerance < self.anneal_from:
+    def tolerance_at(self, step: int, tolerance: float, variance: float) -> float:
+        """The tolerance of a step, on its way to the final one, for data of this variance."""
+        start = self.anneal_from * variance
+        if not 0 < tolerance < start:
             return tolerance
         progress = min(1.0, step / (0.6 * self.steps))
-        return self.anneal_from * (tolerance / self.anneal_from) ** progress
+        return start * (tolerance / start) ** progress
 
 
 def _require(name: str, value: Any, least: float, whole: bool = False) -> None:
