@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from skipstone.errors import InvalidInput
+    from skipstone.evaluation import Estimate, Evaluation, evaluate
     from skipstone.knots import Knots, find_knots
     from skipstone.models.base import Losses
     from skipstone.models.latent_ode import LatentODE
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from skipstone.path import Path, Status
     from skipstone.sequences import Sequences
     from skipstone.tasks.load import TaskData, load_task
+    from skipstone.training.fit import fit
+    from skipstone.training.recipe import Recipe
+    from skipstone.training.run import Run, load
 
 _HOME = {
+    "Estimate": "skipstone.evaluation",
+    "Evaluation": "skipstone.evaluation",
     "InvalidInput": "skipstone.errors",
     "Knots": "skipstone.knots",
     "LatentODE": "skipstone.models.latent_ode",
@@ -28,10 +34,15 @@ _HOME = {
     "PCODE": "skipstone.models.pcode",
     "Path": "skipstone.path",
     "RNN": "skipstone.models.rnn",
+    "Recipe": "skipstone.training.recipe",
+    "Run": "skipstone.training.run",
     "Sequences": "skipstone.sequences",
     "Status": "skipstone.path",
     "TaskData": "skipstone.tasks.load",
+    "evaluate": "skipstone.evaluation",
     "find_knots": "skipstone.knots",
+    "fit": "skipstone.training.fit",
+    "load": "skipstone.training.run",
     "load_task": "skipstone.tasks.load",
 }
 
@@ -39,15 +50,22 @@ __all__ = [
     "ODERNN",
     "PCODE",
     "RNN",
+    "Estimate",
+    "Evaluation",
     "InvalidInput",
     "Knots",
     "LatentODE",
     "Losses",
     "Path",
+    "Recipe",
+    "Run",
     "Sequences",
     "Status",
     "TaskData",
+    "evaluate",
     "find_knots",
+    "fit",
+    "load",
     "load_task",
 ]
 

@@ -19,17 +19,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _commands() -> None:
-    """Keep the commands as subcommands while there is only one."""
-
-
-@app.command()
-def reproduce() -> None:
-    """Run the experiments of the paper that are implemented so far."""
-    typer.echo("nothing yet")
-
-
 @app.command()
 def tasks() -> None:
     """List the tasks with their shapes."""
@@ -125,6 +114,20 @@ def runs(
     from skipstone.training.report import runs_table
 
     Console().print(runs_table(folder))
+
+
+@app.command()
+def reproduce(runs: RunsOption = RUNS) -> None:
+    """Run what is implemented of the paper's experiments: a small PC-ODE on circles, live."""
+    from rich.console import Console
+
+    from skipstone.training.jobs import Job, evaluate_run, run_job
+    from skipstone.training.report import evaluation_table
+
+    typer.echo("Training a PC-ODE of 64 units on circles, about a minute; then measuring it.")
+    run = run_job(Job(task="circles", model="pcode", hidden=64, steps=800), runs)
+    Console().print(evaluation_table(evaluate_run(run)))
+    typer.echo(f"everything is in {run.folder}")
 
 
 def _tolerance(text: str | None) -> float | str | None:

@@ -233,7 +233,7 @@ def test_bad_arguments_are_explained(data: Sequences, tmp_path: Path) -> None:
         ({"tolerance": -1.0}, 'tolerance must be "auto" or a number, zero or more; got -1.0'),
         ({"tolerance": float("nan")}, "got nan"),
         ({"tolerance": "small"}, "got 'small'"),
-        ({"device": "tpu9"}, "device must be one that this machine has, cpu"),
+        ({"device": "tpu9"}, "device must be one that this machine has, auto, cpu"),
         ({"recipe": "slow"}, "preset must be one of paper, cpu, smoke; got 'slow'"),
     ]:
         with pytest.raises(InvalidInput, match=re.escape(message)):

@@ -38,6 +38,8 @@ from skipstone.training.run import (
     write_tensors,
 )
 
+_PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+
 
 def fit(
     model: Model[Any],
@@ -68,6 +70,7 @@ def fit(
     `data` describes where the sequences come from, for the record.
     """
     recipe = preset_for(recipe, task="").recipe if isinstance(recipe, str) else recipe
+    _check_hardware(device, devices, precision)
     if validation is None:
         train, validation = train.split([0.9, 0.1], seed=seed)
     folder = Path(folder)
@@ -145,7 +148,6 @@ def _train(
 ) -> None:
     """Run the loop, and write weights and result when it is done."""
     require_lightning()
-    accelerator = _accelerator(options["device"])
     import lightning
 
     from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
@@ -160,7 +162,7 @@ def _train(
         # Lightning advises on data loaders, loggers and devices that are chosen here on purpose.
         warnings.filterwarnings("ignore", module=r"lightning\..*")
         trainer = lightning.Trainer(
-            accelerator=accelerator,
+            accelerator=options["device"],
             devices=options["devices"],
             strategy="ddp" if options["devices"] > 1 else "auto",
             precision=options["precision"],
@@ -231,19 +233,19 @@ def _interruptible(trainee: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _accelerator(device: str) -> str:
-    """Lightning's name for a device that is there."""
-    available = ["cpu"]
-    if torch.cuda.is_available():
-        available.append("cuda")
-    if torch.backends.mps.is_available():
-        available.append("mps")
-    if device != "auto" and device not in available:
+def _check_hardware(device: str, devices: int, precision: str) -> None:
+    """Raise for what this machine does not have, before any work is done."""
+    available = ["auto", "cpu"]
+    available += ["cuda"] if torch.cuda.is_available() else []
+    available += ["mps"] if torch.backends.mps.is_available() else []
+    if device not in available:
         raise InvalidInput(
-            f"device must be one that this machine has, {', '.join(available)}, or auto; got "
-            f"{device!r}."
+            f"device must be one that this machine has, {', '.join(available)}; got {device!r}."
         )
-    return device
+    if devices < 1:
+        raise InvalidInput(f"devices must be at least 1; got {devices}.")
+    if precision not in _PRECISIONS:
+        raise InvalidInput(f"precision must be one of {', '.join(_PRECISIONS)}; got {precision!r}.")
 
 
 def require_lightning() -> None:
