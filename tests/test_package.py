@@ -52,7 +52,10 @@ def test_every_public_name_exists_and_nothing_else() -> None:
         skipstone.Sequence  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_readme_examples_run_as_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_examples_run_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert blocks
     for block in blocks:

@@ -53,6 +53,14 @@ def test_steps_stay_inside_their_bounds() -> None:
     assert path.knots.tolist() == [[0, 0.5, 1, 5]]
 
 
+def test_a_remainder_below_the_shortest_step_is_taken_in() -> None:
+    model = ScriptedPCODE([[4.0, 5.5, 9.0], [4.0, 4.0, 9.0], [4.0, 5.0, 9.0]])
+    path = model.rollout(one_observation(3), until=10.0)
+    assert path.knots.tolist() == [[0, 4, INF], [0, 4, 8], [0, 4, 9]]
+    assert path.end.tolist() == [10.0] * 3
+    assert path.steps[0].tolist() == [4, 6, 0]
+
+
 def test_constant_steps_ignore_the_prediction() -> None:
     model = ScriptedPCODE([[7.0, 7.0, 7.0, 7.0]], time_unit=0.5)
     path = model.rollout(one_observation(1, at=3.0), until=4.0, step=0.375)

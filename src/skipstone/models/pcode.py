@@ -209,11 +209,13 @@ class PCODE(Model[PCODEConfig]):
         """Predict from the last `num_context` observations until a time.
 
         `step` is the predicted step size or a constant one, in the data's unit of time. A step
-        never crosses a change of the controls. A row that has used `max_updates` updates ends
-        early, and its status says so.
+        never crosses a change of the controls, and a predicted one takes in what would be left
+        before the end if that is shorter than `min_step`. A row that has used `max_updates`
+        updates ends early, and its status says so.
         """
+        shortest = 0.0
         if step == "predicted":
-            choose = self.bounded_step
+            choose, shortest = self.bounded_step, self.config.min_step
         elif isinstance(step, int | float) and math.isfinite(step) and step > 0:
             length = step / self.config.time_unit
 
@@ -224,7 +226,7 @@ class PCODE(Model[PCODEConfig]):
                 f'step must be "predicted" or a positive length of time; got {step!r}.'
             )
         context = self.prepare(context, self.config.num_context)
-        return roll_out(self, context, until, controls, choose, max_updates)
+        return roll_out(self, context, until, controls, choose, max_updates, shortest)
 
     # Training: section 3.
 

@@ -96,11 +96,13 @@ def roll_out(
     controls: Any,
     choose_lengths: Callable[[Float[Tensor, "rows state"]], Float[Tensor, " rows"]],
     max_updates: int | None = None,
+    shortest: float = 0.0,
     evaluations: Callable[[Any], Int[Tensor, " segments"]] | None = None,
 ) -> Path:
     """Step from the end of the context until a time; rows that arrive leave the batch.
 
-    `evaluations` tells, for models that integrate, what each segment took.
+    A remainder below `shortest`, in the model's unit, is not worth an update: the segment before
+    takes it in. `evaluations` tells, for models that integrate, what each segment took.
     """
     if max_updates is not None and max_updates < 1:
         raise InvalidInput(f"max_updates must be at least 1; got {max_updates}.")
@@ -115,7 +117,11 @@ def roll_out(
     stopped = end.clone()
     for count in itertools.count(1):
         lengths = choose_lengths(state)
-        following = _next_knot(now, lengths.to(now.dtype) * unit, end[rows], unit, signal, rows)
+        step = lengths.to(now.dtype) * unit
+        limit = end[rows]
+        if signal is not None:
+            limit = limit.minimum(signal.next_change(rows, now))
+        following = _next_knot(now, step, limit, max(shortest - _SAME_TIME, _SAME_TIME) * unit)
         lengths = ((following - now) / unit).to(values.dtype)
         segments = model.segments(state, values, lengths)
         rounds.append((rows, now, segments))
@@ -166,17 +172,19 @@ def one_unit(state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
 
 
 def _next_knot(
-    now: Tensor, step: Tensor, end: Tensor, unit: float, signal: ControlSignal | None, rows: Tensor
+    now: Float[Tensor, " rows"],
+    step: Float[Tensor, " rows"],
+    limit: Float[Tensor, " rows"],
+    shortest: float,
 ) -> Float[Tensor, " rows"]:
-    """Where each segment ends: after its step, at a change of control, or at the very end."""
+    """Where each segment ends: after its step, or at its limit if that is about as near."""
     if not bool(step.isfinite().all() | (step == torch.inf).all()):
         raise InvalidInput(
             "a step must be a finite number; the model predicts "
             f"{step.detach()[~step.isfinite()][0].item()}. Its weights or its context hold numbers "
             "that are not finite or far too large."
         )
-    limit = end if signal is None else end.minimum(signal.next_change(rows, now.detach()))
-    return torch.where(now + step >= limit - _SAME_TIME * unit, limit, now + step)
+    return torch.where(limit - (now + step) < shortest, limit, now + step)
 
 
 def _end_times(until: float | Tensor, context: Sequences) -> Float[Tensor, " batch"]:
