@@ -20,13 +20,16 @@ from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Losses, Model
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, share_of_mean
-from skipstone.training.run import METRICS
+from skipstone.training.run import METRICS, WEIGHTS, write_tensors
 from skipstone.training.state import (
     Progress,
     load_checkpoint,
     save_checkpoint,
     write_metrics,
 )
+
+DIVERGED = 1e4
+"""Loss, as a multiple of the data's variance, from which a training counts as lost."""
 
 VALIDATION_SEQUENCES = 512
 """Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
@@ -99,12 +102,20 @@ class Trainee(lightning.LightningModule):
         return share_of_mean(losses, counts, ranks)
 
     def _check(self, losses: Losses, step: int) -> None:
-        if not bool(losses.total.detach().isfinite()):
-            raise InvalidInput(
-                f"a loss must be finite; at step {step} it is {losses.total.item()}. The last "
-                f"good weights are in {self.checkpoint.parent}. Try a lower learning rate, or "
-                "data scaled to about 1."
-            )
+        """Stop where the loss is lost: predicting the mean alone would give the variance."""
+        loss, limit = float(losses.total.detach()), DIVERGED * self.objective.variance
+        if loss <= limit:
+            return
+        kept = "No weights were kept, since nothing had been validated yet."
+        if self.progress.best_weights and self.trainer.is_global_zero:
+            weights = self.checkpoint.with_name(WEIGHTS)
+            write_tensors(weights, self.progress.best_weights, {})
+            kept = f"The best weights, from step {self.progress.best_step}, are in {weights}."
+        raise InvalidInput(
+            f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data of "
+            f"variance {self.objective.variance:.3g}. {kept} Try a lower learning rate, or data "
+            "scaled to about 1."
+        )
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Count the step; now and then validate and save."""
