@@ -120,7 +120,9 @@ def test_a_finished_training_is_not_repeated(data: Sequences, tmp_path: Path) ->
     first = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
     finished = first.result["finished"]
     stamp = (first.folder / "weights.safetensors").stat().st_mtime_ns
-    again = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    model = fresh(RNN, data)
+    again = fit(model, data, folder=tmp_path / "run", **OPTIONS)
+    assert same(model.state_dict(), weights(first))
     assert again.result["finished"] == finished
     assert (first.folder / "weights.safetensors").stat().st_mtime_ns == stamp
 

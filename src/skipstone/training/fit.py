@@ -56,7 +56,7 @@ def fit(
     progress: bool = True,
     data: dict[str, Any] | None = None,
 ) -> Run:
-    """Train a model and keep the best weights, as a run folder.
+    """Train a model, which ends with its best weights, and keep everything as a run folder.
 
     Calling it again with the same folder and arguments resumes an interrupted training, and
     returns a finished one at once. Without `validation`, a tenth of `train` is kept for it.
@@ -84,7 +84,9 @@ def fit(
         "data": data or {"fingerprint": fingerprint(train)},
     }
     run = start_folder(folder, json.loads(json.dumps(config)))
-    if not run.finished:
+    if run.finished:
+        model.load_state_dict(run.load().state_dict())
+    else:
         _train(model, Objective(train, recipe, final, seed), validation, run, options)
     return run
 
@@ -114,7 +116,7 @@ def _final_tolerance(
             folder=folder.with_name(f"{folder.name}-rnn"),
             recipe=recipe,
             seed=seed,
-            **options,
+            **{**options, "devices": 1},
         )
         return auto_tolerance(run)
     if isinstance(tolerance, str) or not (tolerance >= 0):
