@@ -4,6 +4,8 @@ What a command needs is imported inside it, so that `--help` and lists appear at
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -92,10 +94,62 @@ def train(
         steps=steps,
         tolerance=_tolerance(tolerance),
     )
-    run = run_job(
-        job, runs, device=device, devices=devices, precision=precision, progress=not quiet
-    )
+    with _stoppable():
+        run = run_job(
+            job, runs, device=device, devices=devices, precision=precision, progress=not quiet
+        )
     typer.echo(_summary(run.folder))
+
+
+@app.command()
+def grid(
+    task: Annotated[list[str], typer.Option(help="A task; once for each.")],
+    model: Annotated[list[str], typer.Option(help="pcode, rnn, odernn or latentode; repeatable.")],
+    seed: Annotated[list[int], typer.Option(help="Repeatable.")] = [0],  # noqa: B006
+    hidden: Annotated[
+        list[int] | None, typer.Option(help="Units, repeatable; default: the preset's.")
+    ] = None,
+    tolerance: Annotated[
+        list[str], typer.Option(help="For pcode, repeatable: a squared error, or auto.")
+    ] = ["auto"],  # noqa: B006
+    preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
+    steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
+    runs: RunsOption = RUNS,
+    workers: Annotated[
+        int | None, typer.Option(help="Runs at a time; default: one per core.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster to run on, HOST:PORT.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed.")] = "32-true",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+) -> None:
+    """Train every combination, several at a time; run again to resume what is not finished."""
+    from skipstone.training.grid import grid_summary, make_grid, run_grid
+
+    jobs = make_grid(
+        task,
+        model,
+        seeds=seed,
+        hidden=hidden or [None],
+        tolerances=[_tolerance(text) for text in tolerance],
+        preset=preset,
+        steps=steps,
+    )
+    with _stoppable():
+        outcomes = run_grid(
+            jobs,
+            runs,
+            workers=workers,
+            ray=ray,
+            device=device,
+            precision=precision,
+            progress=not quiet,
+        )
+    typer.echo(grid_summary(outcomes))
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -124,6 +178,16 @@ def runs(
     from skipstone.training.report import runs_table
 
     Console().print(runs_table(folder))
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Print how to resume after Ctrl-C: typer would end the command without a word."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(stop or "interrupted", err=True)
+        raise typer.Exit(130) from None
 
 
 def _tolerance(text: str) -> float | str:

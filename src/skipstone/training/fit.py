@@ -37,6 +37,7 @@ from skipstone.training.run import (
     start_folder,
     write_tensors,
 )
+from skipstone.training.state import ProgressReport
 
 
 def fit(
@@ -51,7 +52,7 @@ def fit(
     device: str = "auto",
     devices: int = 1,
     precision: str = "32-true",
-    progress: bool = True,
+    progress: bool | ProgressReport = True,
     data: dict[str, Any] | None = None,
 ) -> Run:
     """Train a model and keep the best weights, as a run folder.
@@ -64,6 +65,9 @@ def fit(
     folder beside this one that ends in "-rnn", and takes its final training loss, as the paper
     does. Choose a number yourself if that takes too long: a larger one for longer steps, a smaller
     one for closer fits.
+
+    `progress` is whether to show a progress bar, or a function to tell instead, after every step:
+    the steps taken, all steps, the recent loss and the mean step.
 
     `data` describes where the sequences come from, for the record.
     """
@@ -114,6 +118,11 @@ def _final_tolerance(
             **options,
         )
         return auto_tolerance(run)
+    return check_tolerance(tolerance)
+
+
+def check_tolerance(tolerance: float | str) -> float:
+    """A tolerance that is not automatic, if it is one."""
     if isinstance(tolerance, str) or not (tolerance >= 0):
         raise InvalidInput(
             f'tolerance must be "auto" or a number, zero or more; got {tolerance!r}.'
@@ -145,13 +154,15 @@ def _train(
 ) -> None:
     """Run the loop, and write weights and result when it is done."""
     require_lightning()
-    accelerator = _accelerator(options["device"])
+    accelerator = find_accelerator(options["device"])
     import lightning
 
     from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
 
     source = provenance()
-    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT)
+    progress: bool | ProgressReport = options["progress"]
+    report = None if isinstance(progress, bool) else progress
+    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT, report)
     began = trainee.progress.step
     quiet = logging.getLogger("lightning.pytorch")
     level = quiet.level
@@ -166,9 +177,9 @@ def _train(
             precision=options["precision"],
             max_steps=objective.recipe.steps - began,
             gradient_clip_val=objective.recipe.gradient_clip or None,
-            callbacks=loop_callbacks(options["progress"]),
+            callbacks=loop_callbacks(progress is True),
             logger=loop_logger(run.folder),
-            enable_progress_bar=options["progress"],
+            enable_progress_bar=progress is True,
             enable_checkpointing=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
@@ -231,7 +242,7 @@ def _interruptible(trainee: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _accelerator(device: str) -> str:
+def find_accelerator(device: str) -> str:
     """Lightning's name for a device that is there."""
     available = ["cpu"]
     if torch.cuda.is_available():
