@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, runtime_checkable
 
 from skipstone.errors import InvalidInput
 from skipstone.training.fit import find_accelerator, require_lightning
@@ -29,6 +29,7 @@ class Event:
     news: Report | Failure | None
 
 
+@runtime_checkable
 class Backend(Protocol):
     """A place that runs jobs."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -17,6 +17,7 @@ PLAIN_EVERY = 60.0
 """Seconds between two lines about what is running, where lines cannot be redrawn."""
 
 
+@runtime_checkable
 class Display(Protocol):
     """Someone who is shown what happens."""
 
