@@ -186,7 +186,7 @@ def _stoppable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        typer.echo(stop or "interrupted", err=True)
+        typer.echo(str(stop) or "interrupted", err=True)
         raise typer.Exit(130) from None
 
 
@@ -213,5 +213,5 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt as stop:
-        print(stop or "interrupted", file=sys.stderr)
+        print(str(stop) or "interrupted", file=sys.stderr)
         raise SystemExit(130) from None

@@ -174,10 +174,10 @@ def _run(grid: _Grid, backend: Backend, display: Display) -> None:
         while grid.waiting or grid.running:
             _start_ready(grid, backend, display)
             for event in backend.poll(POLL_SECONDS) if grid.running else []:
-                if isinstance(event.news, Report):
-                    display.running(event.job.name, event.news)
-                else:
+                if not isinstance(event.news, Report):
                     display.ended(event.job.name, grid.end(event.job, event.news))
+                elif event.job.name in grid.running:  # A report can be late.
+                    display.running(event.job.name, event.news)
     except KeyboardInterrupt:
         display.say("stopping; each run saves its state first (Ctrl-C again to end at once)")
         with suppress(KeyboardInterrupt):
