@@ -4,6 +4,8 @@ What a command needs is imported inside it, so that `--help` and lists appear at
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -82,10 +84,63 @@ def train(
         steps=steps,
         tolerance=_tolerance(tolerance),
     )
-    run = run_job(
-        job, runs, device=device, devices=devices, precision=precision, progress=not quiet
-    )
+    with _stoppable():
+        run = run_job(
+            job, runs, device=device, devices=devices, precision=precision, progress=not quiet
+        )
     typer.echo(_summary(run.folder))
+
+
+@app.command()
+def grid(
+    task: Annotated[list[str], typer.Option(help="A task; once for each.")],
+    model: Annotated[list[str], typer.Option(help="pcode, rnn, odernn or latentode; repeatable.")],
+    seed: Annotated[list[int], typer.Option(help="Repeatable.")] = [0],  # noqa: B006
+    hidden: Annotated[
+        list[int] | None, typer.Option(help="Units, repeatable; default: the preset's.")
+    ] = None,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(help="For pcode, repeatable: a number, or auto; default: the preset's."),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
+    steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
+    runs: RunsOption = RUNS,
+    workers: Annotated[
+        int | None, typer.Option(help="Runs at a time; default: one per core.")
+    ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster to run on, HOST:PORT.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed or 16-mixed.")] = "32-true",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+) -> None:
+    """Train every combination, several at a time; run again to resume what is not finished."""
+    from skipstone.training.grid import grid_summary, make_grid, run_grid
+
+    jobs = make_grid(
+        task,
+        model,
+        seeds=seed,
+        hidden=hidden or [None],
+        tolerances=[_tolerance(text) for text in tolerance or [None]],
+        preset=preset,
+        steps=steps,
+    )
+    with _stoppable():
+        outcomes = run_grid(
+            jobs,
+            runs,
+            workers=workers,
+            ray=ray,
+            device=device,
+            precision=precision,
+            progress=not quiet,
+        )
+    typer.echo(grid_summary(outcomes))
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -125,9 +180,20 @@ def reproduce(runs: RunsOption = RUNS) -> None:
     from skipstone.training.report import evaluation_table
 
     typer.echo("Training a PC-ODE of 64 units on circles, about a minute; then measuring it.")
-    run = run_job(Job(task="circles", model="pcode", hidden=64, steps=800), runs)
+    with _stoppable():
+        run = run_job(Job(task="circles", model="pcode", hidden=64, steps=800), runs)
     Console().print(evaluation_table(evaluate_run(run)))
     typer.echo(f"everything is in {run.folder}")
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Print how to resume after Ctrl-C: typer would end the command without a word."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(str(stop) or "interrupted", err=True)
+        raise typer.Exit(130) from None
 
 
 def _tolerance(text: str | None) -> float | str | None:
@@ -152,6 +218,3 @@ def main() -> None:
     except InvalidInput as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt as stop:
-        print(stop or "interrupted", file=sys.stderr)
-        raise SystemExit(130) from None

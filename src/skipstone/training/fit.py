@@ -37,6 +37,7 @@ from skipstone.training.run import (
     start_folder,
     write_tensors,
 )
+from skipstone.training.state import ProgressReport
 
 _PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
@@ -53,7 +54,7 @@ def fit(
     device: str = "auto",
     devices: int = 1,
     precision: str = "32-true",
-    progress: bool = True,
+    progress: bool | ProgressReport = True,
     data: dict[str, Any] | None = None,
 ) -> Run:
     """Train a model, which ends with its best weights, and keep everything as a run folder.
@@ -67,10 +68,13 @@ def fit(
     does. Choose a number yourself if that takes too long: a larger one for longer steps, a smaller
     one for closer fits.
 
+    `progress` is whether to show a progress bar, or a function to tell instead, after every step:
+    the steps taken, all steps, the recent loss and the mean step.
+
     `data` describes where the sequences come from, for the record.
     """
     recipe = preset_for(recipe, task="").recipe if isinstance(recipe, str) else recipe
-    _check_hardware(device, devices, precision)
+    check_hardware(device, devices, precision)
     if validation is None:
         train, validation = train.split([0.9, 0.1], seed=seed)
     folder = Path(folder)
@@ -119,6 +123,11 @@ def _final_tolerance(
             **{**options, "devices": 1},
         )
         return auto_tolerance(run)
+    return check_tolerance(tolerance)
+
+
+def check_tolerance(tolerance: float | str) -> float:
+    """A tolerance that is not automatic, if it is one."""
     if isinstance(tolerance, str) or not (tolerance >= 0):
         raise InvalidInput(
             f'tolerance must be "auto" or a number, zero or more; got {tolerance!r}.'
@@ -155,7 +164,9 @@ def _train(
     from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
 
     source = provenance()
-    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT)
+    progress: bool | ProgressReport = options["progress"]
+    report = None if isinstance(progress, bool) else progress
+    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT, report)
     began = trainee.progress.step
     quiet = logging.getLogger("lightning.pytorch")
     level = quiet.level
@@ -170,9 +181,9 @@ def _train(
             precision=options["precision"],
             max_steps=objective.recipe.steps - began,
             gradient_clip_val=objective.recipe.gradient_clip or None,
-            callbacks=loop_callbacks(options["progress"]),
+            callbacks=loop_callbacks(progress is True),
             logger=loop_logger(run.folder),
-            enable_progress_bar=options["progress"],
+            enable_progress_bar=progress is True,
             enable_checkpointing=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
@@ -235,7 +246,7 @@ def _interruptible(trainee: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _check_hardware(device: str, devices: int, precision: str) -> None:
+def check_hardware(device: str, devices: int, precision: str) -> None:
     """Raise for what this machine does not have, before any work is done."""
     available = ["auto", "cpu"]
     available += ["cuda"] if torch.cuda.is_available() else []

@@ -15,8 +15,9 @@ from skipstone.evaluation import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.tasks.load import TaskData, load_task
-from skipstone.training.fit import auto_tolerance, fit
-from skipstone.training.recipe import preset_for
+from skipstone.tasks.registry import find_task
+from skipstone.training.fit import auto_tolerance, check_tolerance, fit
+from skipstone.training.recipe import Recipe, preset_for
 from skipstone.training.report import EVALUATION
 from skipstone.training.run import MODELS, Run
 
@@ -47,7 +48,29 @@ class Job:
             raise InvalidInput(
                 f"model must be one of {', '.join(MODELS)}; got {self.model!r}.{hint}"
             )
+        find_task(self.task)
         preset_for(self.preset, self.task)
+        if self.chosen_tolerance != "auto":
+            check_tolerance(self.chosen_tolerance)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The preset's, with the job's own number of steps if it has one."""
+        recipe = preset_for(self.preset, self.task).recipe
+        return recipe if self.steps is None else dataclasses.replace(recipe, steps=self.steps)
+
+    @property
+    def chosen_tolerance(self) -> float | str:
+        """The job's own tolerance, or the preset's."""
+        preset = preset_for(self.preset, self.task)
+        return preset.tolerance if self.tolerance is None else self.tolerance
+
+    @property
+    def baseline(self) -> Job | None:
+        """The RNN whose final loss is this job's tolerance; None if it needs none."""
+        if self.model != "pcode" or self.chosen_tolerance != "auto":
+            return None
+        return dataclasses.replace(self, model="rnn", tolerance=None)
 
     @property
     def name(self) -> str:
@@ -75,22 +98,18 @@ def run_job(job: Job, root: Path, **options: Any) -> Run:
 
 def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     """Train a job; a PC-ODE whose tolerance is automatic trains its RNN first."""
-    preset = preset_for(job.preset, job.task)
-    recipe = preset.recipe
-    if job.steps is not None:
-        recipe = dataclasses.replace(recipe, steps=job.steps)
-    tolerance = preset.tolerance if job.tolerance is None else job.tolerance
-    if job.model == "pcode" and tolerance == "auto":
-        baseline = dataclasses.replace(job, model="rnn", tolerance=None)
-        tolerance = auto_tolerance(train_job(baseline, data, root, **{**options, "devices": 1}))
+    tolerance = job.chosen_tolerance
+    if job.baseline is not None:
+        tolerance = auto_tolerance(train_job(job.baseline, data, root, **{**options, "devices": 1}))
+    hidden = job.hidden or preset_for(job.preset, job.task).hidden
     torch.manual_seed(job.seed)
-    model = MODELS[job.model].for_data(data.train, hidden=job.hidden or preset.hidden)
+    model = MODELS[job.model].for_data(data.train, hidden=hidden)
     return fit(
         model,
         data.train,
         data.validation,
         folder=root / job.name,
-        recipe=recipe,
+        recipe=job.recipe,
         tolerance=tolerance,
         seed=job.seed,
         data={"task": job.task, **asdict(data.options)},

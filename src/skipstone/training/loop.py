@@ -23,6 +23,7 @@ from skipstone.training.objective import Objective, share_of_mean
 from skipstone.training.run import METRICS, WEIGHTS, write_tensors
 from skipstone.training.state import (
     Progress,
+    ProgressReport,
     load_checkpoint,
     save_checkpoint,
     write_metrics,
@@ -49,13 +50,19 @@ class Trainee(lightning.LightningModule):
     """A model in training, with its progress; it resumes from its checkpoint if there is one."""
 
     def __init__(
-        self, model: Model[Any], objective: Objective, validation: Sequences, checkpoint: Path
+        self,
+        model: Model[Any],
+        objective: Objective,
+        validation: Sequences,
+        checkpoint: Path,
+        report: ProgressReport | None = None,
     ):
         super().__init__()
         self.model = model
         self.objective = objective
         self.validation = validation[:VALIDATION_SEQUENCES]
         self.checkpoint = checkpoint
+        self.report = report
         self.interrupted = False
         self.optimizer = torch.optim.Adam(model.parameters(), lr=objective.recipe.learning_rate)
         self.progress = Progress()
@@ -122,6 +129,8 @@ class Trainee(lightning.LightningModule):
         progress, recipe = self.progress, self.objective.recipe
         progress.note_loss(float(self._losses.prediction.detach()), recipe.steps)
         progress.step += 1
+        if self.report is not None and self.trainer.is_global_zero:
+            self.report(progress.step, recipe.steps, progress.recent_loss, self._losses.mean_step)
         last = progress.step == recipe.steps
         if last or progress.step % recipe.validate_every == 0:
             self._validate()

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 
 from skipstone.files import write_text
 from skipstone.training.run import read_tensors, write_tensors
+
+ProgressReport = Callable[[int, int, float, float], None]
+"""Told after every step: steps taken, all steps, recent loss, mean step."""
 
 
 @dataclass
