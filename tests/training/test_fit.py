@@ -249,6 +249,6 @@ def test_a_full_disk_is_explained(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("skipstone.training.run.save_file", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InvalidInput, match=r"No space left on device\. Free some space"):
         fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)

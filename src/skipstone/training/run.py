@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from skipstone.errors import InvalidInput
@@ -131,10 +131,8 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], notes: dict[str, str])
     """Write tensors as safetensors, atomically, with notes in the file's header."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as beside:
-        try:
-            save_file(contiguous, beside, metadata=notes)
-        except SafetensorError as error:  # What safetensors makes of a full disk.
-            raise OSError(str(error)) from error
+        # Through bytes, so that permissions and errors are those of any other file.
+        beside.write_bytes(save(contiguous, metadata=notes))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
