@@ -154,6 +154,29 @@ def test_data_that_do_not_fit_are_explained(kind: Any) -> None:
             act()
 
 
+def test_raw_arrays_are_explained() -> None:
+    """In a process of its own, where annotations are not checked before the function is."""
+    code = """
+import torch
+from skipstone import PCODE, InvalidInput, Sequences, fit
+values = torch.zeros(12, 6, 2)
+model = PCODE.for_data(Sequences.from_array(values), hidden=4)
+for use in (
+    lambda: PCODE.for_data(values),
+    lambda: model.loss(values, 0.1),
+    lambda: model.rollout(values, 9.0),
+    lambda: fit(model, values, folder='nowhere'),
+):
+    try:
+        use()
+    except InvalidInput as error:
+        assert 'data must be Sequences; got Tensor. Wrap it: Sequences.from_array' in str(error)
+    else:
+        raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @any_model
 def test_images_are_converted(kind: Any) -> None:
     images = torch.randint(0, 255, (2, 8, 2), dtype=torch.uint8)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -15,7 +16,8 @@ INF = float("inf")
 
 def one_observation(rows: int, at: float = 0.0, value: float = 0.0) -> Sequences:
     return Sequences(
-        torch.full((rows, 1), at), torch.full((rows, 1, 1), value, dtype=torch.float64)
+        torch.full((rows, 1), at, dtype=torch.float64),
+        torch.full((rows, 1, 1), value, dtype=torch.float64),
     )
 
 
@@ -87,6 +89,23 @@ def test_queries_may_be_shared_per_row_or_single() -> None:
     assert repr(path) == "Path(batch=2, times=[0, 6], updates per row=2)"
 
 
+def test_queries_may_be_arrays_or_lists() -> None:
+    path = linear_path()
+    for times in (np.array([1.0, 4.0]), [1.0, 4.0], (1, 4)):
+        assert path.evaluate(times)[1, :, 0].tolist() == pytest.approx([1, 4])
+    assert path.evaluate(np.array([[1.0], [4.0]]))[:, 0, 0].tolist() == pytest.approx([1, 4])
+    assert path.evaluate(np.float64(2.0)).shape == (2, 1)
+
+
+def test_time_stamps_are_as_strict_as_other_times() -> None:
+    path = linear_pcode(1.0, 3.0).rollout(one_observation(1, at=1.7e9), until=1.7e9 + 6)
+    assert path.evaluate(1.7e9 + 4.5).item() == pytest.approx(4.5)
+    with pytest.raises(InvalidInput, match=r"covers \[1700000000, 1700000006\] and .*1700000007"):
+        path.evaluate(1.7e9 + 7)
+    with pytest.raises(InvalidInput, match="in single precision they are up to 203 apart"):
+        path.evaluate(torch.tensor([1.7e9 + 4], dtype=torch.float32))
+
+
 def test_queries_of_single_precision_reach_the_end() -> None:
     path = linear_pcode(1.0, 3.0).rollout(one_observation(1), until=2.2)
     assert path.evaluate(torch.tensor([2.2], dtype=torch.float32)).item() == pytest.approx(2.2)
@@ -119,7 +138,7 @@ def test_displacement_is_exact_at_the_start(seed: int, length: int) -> None:
 def test_outside_is_an_error_with_the_range_in_it(t: float) -> None:
     path = linear_pcode(1.0, 3.0).rollout(one_observation(1), until=6.0)
     with pytest.raises(InvalidInput, match=re.escape(f"covers [0, 6] and was asked for {t:g}")):
-        path.evaluate(torch.tensor([1.0, t]))
+        path.evaluate(torch.tensor([1.0, t], dtype=torch.float64))
 
 
 def linear_path() -> Path:

@@ -67,7 +67,8 @@ def test_to_changes_values_and_controls_but_not_the_precision_of_times() -> None
 
 
 @pytest.mark.parametrize(
-    "index", [1, -2, slice(1, 2), [1], np.array([1]), torch.tensor([False, True, False])]
+    "index",
+    [1, np.int64(1), -2, slice(1, 2), [1], np.array([1]), torch.tensor([False, True, False])],
 )
 def test_indexing_gives_a_batch_without_needless_padding(index: object) -> None:
     batch = random_batch(0, [9, 4, 6], control=2)
@@ -181,7 +182,13 @@ def with_bad_value(bad: float) -> np.ndarray:
         (broken(values=np.zeros((2, 3, 1), int)), "values must be floating point"),
         (broken(values=[[["a"]]]), "values must be floating point"),
         (broken(controls=np.zeros((2, 3, 1), int)), "controls must be floating point"),
-        (broken(times=np.zeros((2, 3), bool)), "times must be real numbers; got torch.bool"),
+        (broken(times=np.zeros((2, 3), bool)), "times must be real numbers; got bool"),
+        (broken(times=torch.zeros(2, 3, dtype=torch.bool)), "real numbers; got torch.bool"),
+        (
+            broken(times=np.zeros((2, 3), "datetime64[s]")),
+            "times must be real numbers; got datetime64[s]. Convert time stamps to seconds first",
+        ),
+        (broken(values=[[[0.0]], [[0.0], [1.0]]]), "values must nest evenly"),
         (broken(mask=np.zeros((2, 3))), "mask must be boolean; got torch.float64"),
         (broken(mask=np.ones((2, 2), bool)), "mask must have the shape of times, (2, 3)"),
         (

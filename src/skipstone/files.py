@@ -27,7 +27,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InvalidInput(
             f"{path} must be a place that can be written to; {error.strerror or error}. "
-            "Free some space or choose another folder."
+            "Choose another folder, or make room."
         ) from error
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -20,6 +22,8 @@ Reader = Callable[
 
 # Queries this far outside the range, relative to it, are rounding, not extrapolation.
 _SLACK = 1e-6
+# Times further apart than this share of the range cannot say what is asked for.
+_COARSE = 1e-3
 # Times this close, relative to the range, are the same time.
 _SAME_TIME = 1e-10
 
@@ -81,7 +85,7 @@ class Path:
     def __repr__(self) -> str:
         low, high = self.start.min().item(), self.end.max().item()
         return (
-            f"Path(batch={len(self)}, times=[{low:g}, {high:g}], "
+            f"Path(batch={len(self)}, times=[{low:.13g}, {high:.13g}], "
             f"updates per row={self.num_updates.double().mean().item():.3g})"
         )
 
@@ -92,7 +96,7 @@ class Path:
         ends = ends.minimum(self.end[:, None])
         return torch.where(self.knots.isfinite(), ends - self.knots, 0.0)
 
-    def evaluate(self, t: float | Tensor, side: str = "left") -> Float[Tensor, "batch *time dim"]:
+    def evaluate(self, t: Any, side: str = "left") -> Float[Tensor, "batch *time dim"]:
         """The prediction at time `t`: one number, `(time,)` for all rows, or `(batch, time)`.
 
         At a knot two segments meet. The left limit, the prediction made before the update, is
@@ -109,13 +113,16 @@ class Path:
         segment = (segment - 1).clamp(min=0)
         values, evaluations = self._read(segment, times - self.knots.gather(1, segment))
         self.num_evaluations = self.num_evaluations + evaluations
-        return values[:, 0] if not isinstance(t, Tensor) or t.ndim == 0 else values
+        return values[:, 0] if torch.as_tensor(t).ndim == 0 else values
 
-    def _queries(self, t: float | Tensor) -> Float[Tensor, "batch time"]:
+    def _queries(self, t: Any) -> Float[Tensor, "batch time"]:
         """The times asked for, one row per trajectory, checked against the range."""
-        times = torch.as_tensor(t, device=self.end.device)
+        # Through numpy, which takes plain numbers as double precision.
+        times = t if isinstance(t, Tensor) else torch.as_tensor(np.asarray(t))
+        times = times.to(self.end.device)
         if times.is_complex() or times.dtype == torch.bool:
             raise InvalidInput(f"times must be real numbers; got {times.dtype}.")
+        given = times.dtype
         times = times.to(self.end.dtype)
         if times.ndim < 2:
             times = times.reshape(1, -1).expand(len(self), -1)
@@ -125,16 +132,28 @@ class Path:
                 f"{len(self)}; got shape {tuple(times.shape)}."
             )
         low, high = self.start.detach()[:, None], self.end.detach()[:, None]
-        slack = _SLACK * (high - low) + torch.finfo(torch.float32).eps * high.abs()
+        slack = _SLACK * (high - low)
+        if given == torch.float32:
+            slack = slack + self._single_precision(low, high)
         outside = ~((times >= low - slack) & (times <= high + slack))
         if bool(outside.any()):
             row, index = (int(i) for i in outside.nonzero()[0])
             raise InvalidInput(
                 f"a path can be asked for times inside its range; trajectory {row} covers "
-                f"[{low[row].item():.7g}, {high[row].item():.7g}] and was asked for "
-                f"{times[row, index].item():.7g}. " + self._how_to_extend(row)
+                f"[{low[row].item():.13g}, {high[row].item():.13g}] and was asked for "
+                f"{times[row, index].item():.13g}. " + self._how_to_extend(row)
             )
         return times.clamp(low, high)
+
+    def _single_precision(self, low: Tensor, high: Tensor) -> Float[Tensor, "batch 1"]:
+        """How far apart single-precision times are here: an error if that is too coarse."""
+        apart = torch.finfo(torch.float32).eps * torch.maximum(low.abs(), high.abs())
+        if bool((apart > _COARSE * (high - low)).any()):
+            raise InvalidInput(
+                "times must tell moments of the range apart; in single precision they are up to "
+                f"{float(apart.max()):.3g} apart here. Ask with dtype=torch.float64."
+            )
+        return apart
 
     def _how_to_extend(self, row: int) -> str:
         if int(self.status[row]) == Status.MAX_UPDATES:

@@ -149,12 +149,14 @@ class Sequences:
             f"control={self.control_dim}, dtype={self.values.dtype}, device={self.values.device})"
         )
 
-    def __getitem__(self, index: int | slice | Sequence[int] | np.ndarray | Tensor) -> Sequences:
+    def __getitem__(
+        self, index: int | np.integer | slice | Sequence[int] | np.ndarray | Tensor
+    ) -> Sequences:
         """Some of the sequences, always as a batch: an int gives a batch of one."""
-        if isinstance(index, int):
+        if isinstance(index, int | np.integer):
             if not -len(self) <= index < len(self):
                 raise IndexError(f"sequence {index} of {len(self)}")
-            index = [index]
+            index = [int(index)]
         if not isinstance(index, slice):
             index = torch.as_tensor(index, device=self.times.device)
             index = index if index.numel() else index.long()
@@ -313,7 +315,7 @@ class Sequences:
 def _as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
     """A floating-point or uint8 tensor; tensors keep their dtype, the rest gets the default."""
     if not isinstance(array, Tensor):
-        array = np.asarray(array)
+        array = _as_array(array, name)
         if array.dtype.kind == "f":
             dtype = dtype or torch.get_default_dtype()
         elif array.dtype.kind not in "iub":
@@ -331,8 +333,27 @@ def _dtype_rule(name: str, dtype: object) -> str:
     )
 
 
+def _as_array(array: Any, name: str) -> np.ndarray:
+    """A numpy array from whatever nests evenly."""
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} must nest evenly, the same number of features and observations everywhere; "
+            "they do not. For sequences of different lengths use Sequences.from_lists."
+        ) from None
+
+
 def _as_times(array: Any) -> Tensor:
-    times = array if isinstance(array, Tensor) else torch.as_tensor(np.asarray(array))
+    if not isinstance(array, Tensor):
+        array = _as_array(array, "times")
+        if array.dtype.kind not in "fiu":
+            raise InvalidInput(
+                f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds "
+                "first, for example with t.astype('datetime64[ns]').astype('int64') / 1e9."
+            )
+        array = torch.as_tensor(array)
+    times = array
     if times.is_complex() or times.dtype == torch.bool:
         raise InvalidInput(
             f"times must be real numbers; got {times.dtype}. Convert time stamps to seconds first."
@@ -410,8 +431,8 @@ def _check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask:
         row, index = (int(i) for i in stuck[0])
         before, after = times[row, index].item(), times[row, index + 1].item()
         raise InvalidInput(
-            f"times must increase within a sequence; sequence {row} has {after:g} after "
-            f"{before:g} (index {index + 1}). Sort it, or drop duplicates."
+            f"times must increase within a sequence; sequence {row} has {after:.13g} after "
+            f"{before:.13g} (index {index + 1}). Sort it, or drop duplicates."
         )
 
 

@@ -230,7 +230,8 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(plain) == {field.name for field in dataclasses.fields(Evaluation)}
     assert plain["updates"] == {"value": 5.0, "low": None, "high": None}
-    assert plain["alignment"]["recall"]["value"] is None
+    # Without collisions there is nothing to line up with.
+    assert plain["alignment"] is None
     assert [point["batch"] for point in plain["wall_times"]] == [1, 256]
     assert plain == found.to_dict()
 

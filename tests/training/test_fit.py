@@ -243,6 +243,16 @@ def test_bad_arguments_are_explained(data: Sequences, tmp_path: Path) -> None:
             fit(fresh(PCODE, data), data, folder=tmp_path / "run", **{**OPTIONS, **change})
 
 
+def test_short_and_few_sequences_are_explained_before_the_split(
+    data: Sequences, tmp_path: Path
+) -> None:
+    short = Sequences.concat([data.head(4)[0], data])
+    with pytest.raises(InvalidInput, match="at least 5 observations here; sequence 0 has 4"):
+        fit(fresh(RNN, data), short, folder=tmp_path / "run", **OPTIONS)
+    with pytest.raises(InvalidInput, match="must be at least 10; got 3"):
+        fit(fresh(RNN, data), data[:3], folder=tmp_path / "run", **OPTIONS)
+
+
 def test_a_full_disk_is_explained(
     data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,5 +260,7 @@ def test_a_full_disk_is_explained(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(InvalidInput, match=r"No space left on device\. Free some space"):
+    with pytest.raises(
+        InvalidInput, match=r"No space left on device\. Choose another folder, or make room"
+    ):
         fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)

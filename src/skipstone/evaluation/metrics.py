@@ -117,7 +117,9 @@ def evaluate(
         constant_steps=tuple(
             _constant_steps(model, sequences, bootstrap) if isinstance(model, PCODE) else ()
         ),
-        alignment=None if events is None else align(rollouts, events, unit, bootstrap, placement),
+        alignment=None
+        if events is None or len(events) == 0
+        else align(rollouts, events, unit, bootstrap, placement),
         wall_times=time_rollouts(model, sequences) if timing else (),
     )
 

@@ -109,6 +109,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
     @classmethod
     def for_data(cls: type[_Model], sequences: Sequences, **options: Any) -> _Model:
         """A model that fits the data: its features, controls and typical spacing."""
+        require_sequences(sequences)
         data = {
             "dim": sequences.dim,
             "control": sequences.control_dim,
@@ -145,6 +146,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
 
     def prepare(self, batch: Sequences, least: int) -> Sequences:
         """The batch on the model's device and dtype, after checking that it fits the model."""
+        require_sequences(batch)
         if (batch.dim, batch.control_dim) != (self.config.dim, self.config.control):
             raise InvalidInput(
                 f"this model takes {self.config.dim} features and {self.config.control} controls; "
@@ -158,6 +160,15 @@ class Model(nn.Module, ABC, Generic[_Config]):
     def clock(self, times: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time"]:
         """Times since each row's first, in the model's unit, still in double precision."""
         return (times - times[:, :1]) / self.config.time_unit
+
+
+def require_sequences(given: Any) -> None:
+    """Raise unless `given` is `Sequences`."""
+    if not isinstance(given, Sequences):
+        raise InvalidInput(
+            f"data must be Sequences; got {type(given).__name__}. Wrap it: "
+            "Sequences.from_array(values, spacing=...) or Sequences.from_lists(values, times)."
+        )
 
 
 def with_inputs(

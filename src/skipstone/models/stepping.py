@@ -200,7 +200,7 @@ def _end_times(until: float | Tensor, context: Sequences) -> Float[Tensor, " bat
         row = int(early[0])
         raise InvalidInput(
             "until must be a finite time after the context; the context of trajectory "
-            f"{row} ends at {context.ends[row].item():.7g} and until is {end[row].item():.7g}."
+            f"{row} ends at {context.ends[row].item():.13g} and until is {end[row].item():.13g}."
         )
     return end
 

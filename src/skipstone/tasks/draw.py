@@ -181,9 +181,17 @@ def _legend(figure: Figure, task: Task, scene: Scene, recording: Recording) -> N
         figure.text(0.99, 0.985, task.summary, ha="right", va="top", color=GREY)
 
 
+MOST_DRAWN = 100
+"""Trajectories on one sheet, at most."""
+
+
 def show_task(name: str, sheet: Path, video: Path | None, count: int, seed: int) -> list[Path]:
     """Draw `count` new trajectories of a task into files; return what was written."""
     task = find_task(name)
+    if count > MOST_DRAWN:
+        raise InvalidInput(
+            f"a sheet must have at most {MOST_DRAWN} trajectories; got {count}. Nobody sees more."
+        )
     for path, suffixes in ((sheet, (".png", ".pdf", ".svg")), (video, (".mp4", ".gif"))):
         if path is not None and path.suffix not in suffixes:
             raise InvalidInput(

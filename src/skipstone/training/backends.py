@@ -77,7 +77,7 @@ class LocalBackend:
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
-            env={**os.environ, "OMP_NUM_THREADS": str(self._threads)},
+            env={"OMP_NUM_THREADS": str(self._threads), **os.environ},
             start_new_session=True,  # Ctrl-C is for us alone; `stop` passes it on.
         )
         self._children.append(child)

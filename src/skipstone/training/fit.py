@@ -20,7 +20,7 @@ import torch
 
 from skipstone.errors import InvalidInput
 from skipstone.files import write_json
-from skipstone.models.base import Model
+from skipstone.models.base import Model, require_sequences
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
 from skipstone.sequences import Sequences
@@ -60,7 +60,9 @@ def fit(
     """Train a model, which ends with its best weights, and keep everything as a run folder.
 
     Calling it again with the same folder and arguments resumes an interrupted training, and
-    returns a finished one at once. Without `validation`, a tenth of `train` is kept for it.
+    returns a finished one at once, with that run's weights in `model`. Initial weights are the
+    model's own: call `torch.manual_seed` before building it if they are to be the same each time.
+    Without `validation`, a tenth of `train` is kept for it.
 
     `tolerance` matters to a `PCODE` only: the squared error, averaged over features, that a
     segment may reach. `"auto"` first trains an `RNN` of the same size with the same recipe, in a
@@ -75,7 +77,15 @@ def fit(
     """
     recipe = preset_for(recipe, task="").recipe if isinstance(recipe, str) else recipe
     check_hardware(device, devices, precision)
+    check_seed(seed)
+    require_sequences(train)
+    train.require_length(model.config.num_context + 1)
     if validation is None:
+        if len(train) < 10:
+            raise InvalidInput(
+                "a tenth of the sequences is kept for validation, so there must be at least 10; "
+                f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
+            )
         train, validation = train.split([0.9, 0.1], seed=seed)
     folder = Path(folder)
     options = {"device": device, "devices": devices, "precision": precision, "progress": progress}
@@ -133,6 +143,12 @@ def check_tolerance(tolerance: float | str) -> float:
             f'tolerance must be "auto" or a number, zero or more; got {tolerance!r}.'
         )
     return float(tolerance)
+
+
+def check_seed(seed: int) -> None:
+    """Raise unless a seed is a whole number, zero or more."""
+    if seed < 0:
+        raise InvalidInput(f"seed must be a whole number, zero or more; got {seed}.")
 
 
 def auto_tolerance(baseline: Run) -> float:

@@ -16,7 +16,7 @@ from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.tasks.load import TaskData, load_task
 from skipstone.tasks.registry import find_task
-from skipstone.training.fit import auto_tolerance, check_tolerance, fit
+from skipstone.training.fit import auto_tolerance, check_seed, check_tolerance, fit
 from skipstone.training.recipe import Recipe, preset_for
 from skipstone.training.report import EVALUATION
 from skipstone.training.run import MODELS, Run
@@ -50,6 +50,7 @@ class Job:
             )
         find_task(self.task)
         preset_for(self.preset, self.task)
+        check_seed(self.seed)
         if self.chosen_tolerance != "auto":
             check_tolerance(self.chosen_tolerance)
 
@@ -98,12 +99,12 @@ def run_job(job: Job, root: Path, **options: Any) -> Run:
 
 def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     """Train a job; a PC-ODE whose tolerance is automatic trains its RNN first."""
+    hidden = preset_for(job.preset, job.task).hidden if job.hidden is None else job.hidden
+    torch.manual_seed(job.seed)
+    model = MODELS[job.model].for_data(data.train, hidden=hidden)
     tolerance = job.chosen_tolerance
     if job.baseline is not None:
         tolerance = auto_tolerance(train_job(job.baseline, data, root, **{**options, "devices": 1}))
-    hidden = job.hidden or preset_for(job.preset, job.task).hidden
-    torch.manual_seed(job.seed)
-    model = MODELS[job.model].for_data(data.train, hidden=hidden)
     return fit(
         model,
         data.train,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.table import Table
+from rich.table import Column, Table
 
 from skipstone.errors import InvalidInput
 from skipstone.files import read_json
@@ -26,7 +26,7 @@ def runs_table(root: Path) -> Table:
             f"there must be runs to list; {root} holds none. Train one: skipstone train circles rnn"
         )
     table = Table(
-        "run",
+        Column("run", overflow="fold"),
         "state",
         "steps",
         "minutes",
@@ -36,7 +36,7 @@ def runs_table(root: Path) -> Table:
         box=box.SIMPLE_HEAD,
     )
     for run in found:
-        table.add_row(str(run.folder), *_row(run))
+        table.add_row(str(run.folder.relative_to(root)), *_row(run))
     return table
 
 
@@ -77,7 +77,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
 
 
 def _add(table: Table, name: str, estimate: Any) -> None:
-    if isinstance(estimate, dict) and "value" in estimate:
+    if isinstance(estimate, dict) and estimate.get("value") is not None:
         low, high = _number({"value": estimate["low"]}), _number({"value": estimate["high"]})
         table.add_row(name, _number(estimate), f"{low} to {high}")
 
