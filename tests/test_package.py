@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -67,6 +68,24 @@ def test_readme_examples_run_as_written(
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "weights").iterdir()), ids=lambda path: path.name)
+def test_shipped_models_load_and_are_what_the_page_says(folder: Path) -> None:
+    model = skipstone.load(folder)
+    evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    task, kind = folder.name.split("-")[:2]
+    label = {"pcode": "PC-ODE", "rnn": "RNN"}[kind]
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith(f"| {task} | {label} |"))
+    shown = [cell.strip() for cell in row.split("|")]
+    assert float(shown[4]) == pytest.approx(evaluation["sample_mse"]["value"], rel=0.03)
+    assert float(shown[6]) == pytest.approx(evaluation["mean_step"]["value"], rel=0.01)
+    assert float(shown[8]) == pytest.approx(evaluation["updates"]["value"], rel=0.01)
+    # The numbers are the model's: a few rollouts come close to them.
+    data = skipstone.load_task(task, cache=False)
+    result = skipstone.evaluate(model, data.test[:100], tolerance=1.0, timing=False)
+    assert result.updates.value == pytest.approx(evaluation["updates"]["value"], rel=0.1)
 
 
 def test_every_name_in_the_paper_map_exists() -> None:
