@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import skipstone.training.grid as grid_module
-from skipstone import InvalidInput
 from skipstone.cli import main
 from skipstone.training.backends import Event, LocalBackend
 from skipstone.training.grid import Outcome, make_grid, run_grid, with_baselines
@@ -111,16 +110,19 @@ def test_a_grid_is_the_product_without_repetition() -> None:
     )
     # Only the PC-ODE has a tolerance: 2 tasks × 2 seeds × 2 sizes × (1 RNN + 2 PC-ODEs).
     assert len(jobs) == len({job.name for job in jobs}) == 24
-    assert {job.tolerance for job in jobs if job.model == "rnn"} == {"auto"}
+    assert {job.tolerance for job in jobs if job.model == "rnn"} == {None}
 
 
 def test_every_needed_rnn_is_planned_once_and_first(tmp_path: Path) -> None:
     assert with_baselines([PCODE, RNN, PCODE], tmp_path) == [RNN, PCODE]
     fixed = Job(task="circles", model="pcode", preset="smoke", tolerance=0.1)
     assert with_baselines([fixed], tmp_path) == [fixed]
+    # Folders are told apart by every digit of a tolerance.
     near = Job(task="circles", model="pcode", preset="smoke", tolerance=0.10000001)
-    with pytest.raises(InvalidInput, match="must not share a folder"):
-        with_baselines([fixed, near], tmp_path)
+    assert with_baselines([fixed, near], tmp_path) == [fixed, near]
+    # With the cpu preset, circles have a tolerance of their own and need no RNN.
+    cpu = Job(task="circles", model="pcode", preset="cpu")
+    assert with_baselines([cpu], tmp_path) == [cpu]
 
 
 @pytest.mark.parametrize("slots", [1, 2, 5])

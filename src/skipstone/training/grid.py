@@ -101,11 +101,8 @@ def with_baselines(jobs: Iterable[Job], root: Path) -> list[Job]:
     for job in jobs:
         baseline = None if _is_finished(job, root) else job.baseline
         for needed in (baseline, job):
-            if needed is not None and planned.setdefault(needed.name, needed) != needed:
-                raise InvalidInput(
-                    f"two jobs of a grid must not share a folder; {needed.name} would hold "
-                    f"tolerances {planned[needed.name].tolerance} and {needed.tolerance}."
-                )
+            if needed is not None:
+                planned.setdefault(needed.name, needed)
     return list(planned.values())
 
 
