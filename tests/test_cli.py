@@ -64,6 +64,13 @@ def test_bad_input_is_one_line(
     assert said.out == ""
 
 
+def test_version_is_the_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--version", monkeypatch=monkeypatch) == 0
+    assert re.fullmatch(r"skipstone \d+\.\d+\.\d+", capsys.readouterr().out.strip())
+
+
 def test_train_runs_and_evaluate_tell_the_same_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,27 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"skipstone {version('skipstone')}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def tasks() -> None:
     """List the tasks with their shapes."""

@@ -1,0 +1,162 @@
+"""Input at the edge of `Sequences`: each rule, what arrived, and the fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skipstone.errors import InvalidInput
+
+
+def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
+    """A floating-point or uint8 tensor; tensors keep their dtype, the rest gets the default."""
+    if not isinstance(array, Tensor):
+        array = _as_array(array, name)
+        if array.dtype.kind == "f":
+            dtype = dtype or torch.get_default_dtype()
+        elif array.dtype.kind not in "iub":
+            raise InvalidInput(_dtype_rule(name, array.dtype))
+        array = torch.as_tensor(np.ascontiguousarray(array))
+    if not (array.is_floating_point() or (array.dtype == torch.uint8 and name != "controls")):
+        raise InvalidInput(_dtype_rule(name, array.dtype))
+    return array if dtype is None or array.dtype == torch.uint8 else array.to(dtype)
+
+
+def _dtype_rule(name: str, dtype: object) -> str:
+    return (
+        f"{name} must be floating point (or uint8 images in [0, 255]); got {dtype}. "
+        "Convert first, for example with .astype('float32') or .float()."
+    )
+
+
+def _as_array(array: Any, name: str) -> np.ndarray:
+    """A numpy array from whatever nests evenly."""
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} must nest evenly, the same number of features and observations everywhere; "
+            "they do not. For sequences of different lengths use Sequences.from_lists."
+        ) from None
+
+
+def as_times(array: Any) -> Tensor:
+    """Times in double precision, where the device has it."""
+    if not isinstance(array, Tensor):
+        array = _as_array(array, "times")
+        if array.dtype.kind not in "fiu":
+            raise InvalidInput(
+                f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds "
+                "first, for example with t.astype('datetime64[ns]').astype('int64') / 1e9."
+            )
+        array = torch.as_tensor(array)
+    times = array
+    if times.is_complex() or times.dtype == torch.bool:
+        raise InvalidInput(
+            f"times must be real numbers; got {times.dtype}. Convert time stamps to seconds first."
+        )
+    return times.to(torch.float32 if times.device.type == "mps" else torch.float64)
+
+
+def as_mask(mask: Any, times: Tensor) -> Tensor:
+    """A mask that marks padding: True first, False after."""
+    mask = torch.as_tensor(mask, device=times.device)
+    if mask.dtype != torch.bool:
+        raise InvalidInput(f"mask must be boolean; got {mask.dtype}. Convert with .bool().")
+    if mask.shape != times.shape:
+        raise InvalidInput(
+            f"mask must have the shape of times, {tuple(times.shape)}; got {tuple(mask.shape)}."
+        )
+    empty = (~mask.any(1)).nonzero()
+    if len(empty):
+        raise InvalidInput(
+            f"each sequence must have at least one observation; sequence {int(empty[0])} is "
+            "empty. Drop it."
+        )
+    holes = (mask[:, 1:] & ~mask[:, :-1]).nonzero()
+    if len(holes):
+        row, index = (int(i) for i in holes[0])
+        raise InvalidInput(
+            "mask marks padding, so it must be True first and False after; sequence "
+            f"{row} is False at index {index} and True at index {index + 1}. For missing "
+            "observations, build without a mask and use select(keep): the times show the gap."
+        )
+    return mask
+
+
+def check_shapes(times: Tensor, values: Tensor, controls: Tensor | None) -> None:
+    """Raise unless all shapes agree."""
+    if values.ndim != 3:
+        raise InvalidInput(shape_rule(values))
+    if 0 in values.shape:
+        raise InvalidInput(
+            "there must be at least one sequence, one observation and one feature; values have "
+            f"shape {tuple(values.shape)}. Drop what is empty."
+        )
+    if times.shape != values.shape[:2]:
+        raise InvalidInput(
+            "times must have shape (batch, time) of the values, "
+            f"{tuple(values.shape[:2])}; got {tuple(times.shape)}. For regular data use "
+            "Sequences.from_array(values, spacing=...)."
+        )
+    if controls is not None and (controls.ndim != 3 or controls.shape[:2] != values.shape[:2]):
+        raise InvalidInput(
+            f"controls must have shape (batch, time, control) with batch and time "
+            f"{tuple(values.shape[:2])}; got {tuple(controls.shape)}."
+        )
+
+
+def shape_rule(values: Tensor) -> str:
+    """What to say of values that are not (batch, time, dim)."""
+    return (
+        f"values must have shape (batch, time, dim); got {tuple(values.shape)}. "
+        "One sequence needs a first axis: x[None]; one feature a last: x[..., None]."
+    )
+
+
+def check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor) -> None:
+    """Raise unless everything observed is finite and times increase."""
+    for name, array in (("values", values), ("controls", controls), ("times", times[..., None])):
+        if array is None or not array.is_floating_point():
+            continue
+        bad = (~array.isfinite().all(-1) & mask).nonzero()
+        if len(bad):
+            row, index = (int(i) for i in bad[0])
+            found = array[row, index][~array[row, index].isfinite()][0].item()
+            raise InvalidInput(
+                f"{name} must be finite; sequence {row} has {found} at index {index}. "
+                "Leave that observation out; the times show the gap."
+            )
+    stuck = ((times.diff(dim=1) <= 0) & mask[:, 1:]).nonzero()
+    if len(stuck):
+        row, index = (int(i) for i in stuck[0])
+        before, after = times[row, index].item(), times[row, index + 1].item()
+        raise InvalidInput(
+            f"times must increase within a sequence; sequence {row} has {after:.13g} after "
+            f"{before:.13g} (index {index + 1}). Sort it, or drop duplicates."
+        )
+
+
+def check_lengths(
+    name: str, shapes: list[tuple[int, ...]], lengths: list[int], width: tuple[int, ...]
+) -> None:
+    """Raise unless lists have one entry per sequence, of its length."""
+    if len(shapes) != len(lengths):
+        raise InvalidInput(
+            f"{name} must have one entry per sequence; got {len(shapes)} for {len(lengths)}."
+        )
+    for row, (shape, length) in enumerate(zip(shapes, lengths, strict=True)):
+        if length == 0:
+            raise InvalidInput(
+                f"each sequence must have at least one observation; sequence {row} is empty. "
+                "Drop it."
+            )
+        if shape != (length, *width):
+            raise InvalidInput(
+                f"{name} must match the values of their sequence; sequence {row} has "
+                f"{length} observations and {name} of shape {shape} instead of "
+                f"{(length, *width)}."
+            )
