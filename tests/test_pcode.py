@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers import lengths, random_batch, small_pcode
-from skipstone import PCODE, InvalidInput, Sequences, find_knots
+from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
 
 seeds = st.integers(0, 10_000)
 
@@ -179,6 +179,30 @@ def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
             model.step_size.bias.fill_(predicted - 1)
             step = model.loss(batch, float("inf"), explore=0).step
             assert float(step) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("cap", [1e-3, 0.05, 1e9])
+def test_overshoot_is_the_capped_error_one_past_each_segment(
+    cap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skipstone.models.pcode.OVERSHOOT_CAP", cap)
+    batch, model = random_batch(3, [12, 9]), small_pcode(3)
+    at = torch.zeros_like(batch.mask)
+    at[:, :4] = True
+    at[0, 6] = at[0, 7] = at[1, 7] = True
+    knots = Knots(at, torch.zeros_like(at))
+    # Segments that end before the last one of their row: 3 to 6, 6 to 7 and 3 to 7. The lines are
+    # those of shorter data that end where the segment does, so the error one further is theirs.
+    losses = model.loss(batch, knots=knots)
+    expected = []
+    for row, start, end in ((0, 3, 6), (0, 6, 7), (1, 3, 7)):
+        moved = at.clone()
+        moved[row, start + 1 :] = False
+        longer = model.loss(batch, knots=Knots(moved, torch.zeros_like(at))).errors[row, end + 1]
+        expected.append(float(longer.clamp(max=cap)))
+    extra = model.loss(batch, knots=knots, overshoot=0.3).total - losses.total
+    predicted = int(losses.errors.isfinite().sum())
+    assert float(extra.detach()) == pytest.approx(0.3 * sum(expected) / predicted, rel=1e-9)
 
 
 def test_sequences_without_a_free_segment_have_no_step_loss() -> None:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from skipstone import InvalidInput
-from skipstone.training.recipe import PRESETS, Recipe, preset_for, recipe_from
+from skipstone.training.recipe import PRESETS, Recipe, preset_for
 
 
 def test_one_cycle_rises_to_the_peak_and_falls_to_almost_nothing() -> None:
@@ -50,9 +51,7 @@ def test_tolerances_that_need_no_annealing_stay(final: float) -> None:
 
 def test_recipes_survive_a_dictionary() -> None:
     for preset in PRESETS.values():
-        assert recipe_from(asdict(preset.recipe)) == preset.recipe
-    with pytest.raises(InvalidInput, match="a recipe has no 'stepz'"):
-        recipe_from({"stepz": 1})
+        assert Recipe(**asdict(preset.recipe)) == preset.recipe
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,9 @@ def test_recipes_survive_a_dictionary() -> None:
         ({"schedule": "cosine"}, "schedule must be one of one-cycle, decay; got 'cosine'"),
     ],
 )
-def test_bad_recipes_are_explained(options: dict[str, object], message: str) -> None:
+def test_bad_recipes_are_explained(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
-        recipe_from(options)
+        Recipe(**options)
 
 
 def test_unknown_presets_are_explained() -> None:

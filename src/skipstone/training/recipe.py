@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 from dataclasses import dataclass, replace
@@ -159,12 +158,3 @@ def preset_for(name: str, task: str) -> Preset:
         tolerance = _CPU_TOLERANCE.get(task, preset.tolerance)
         return replace(preset, recipe=replace(preset.recipe, steps=steps), tolerance=tolerance)
     return preset
-
-
-def recipe_from(content: dict[str, Any]) -> Recipe:
-    """A recipe from a plain dictionary."""
-    known = {field.name for field in dataclasses.fields(Recipe)}
-    unknown = sorted(set(content) - known)
-    if unknown:
-        raise InvalidInput(f"a recipe has no {unknown[0]!r}; it has {', '.join(sorted(known))}.")
-    return Recipe(**content)
