@@ -193,6 +193,40 @@ def runs(
 
 
 @app.command()
+def plan(
+    run: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Runs on shots; default: all in runs, or else in weights."),
+    ] = None,
+    tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
+    rollouts: Annotated[int, typer.Option(help="Candidate shots for each.")] = 1_000,
+    seed: Annotated[int, typer.Option(help="Of tables and candidates.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = Path("results"),
+    show: Annotated[
+        bool, typer.Option("--show", help="Only draw and animate one planned shot.")
+    ] = False,
+) -> None:
+    """Plan shots at pool with trained models, and count how many succeed."""
+    from rich.console import Console
+
+    from skipstone.planning.experiment import Settings
+    from skipstone.planning.report import FIGURE, RESULTS, find_runs, report_experiment, show_shot
+
+    found = find_runs(run or [], (RUNS, Path("weights")))
+    for name, chosen in found.items():
+        typer.echo(f"{name}: {chosen.folder}", err=True)
+    with _stoppable():
+        if show:
+            written = show_shot(next(iter(found.values())), rollouts, seed, out)
+        else:
+            settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
+            Console().print(report_experiment(found, settings, out))
+            written = [out / RESULTS, out / FIGURE]
+    for path in written:
+        typer.echo(f"wrote {path}")
+
+
+@app.command()
 def reproduce(runs: RunsOption = RUNS) -> None:
     """Run what is implemented of the paper's experiments: a small PC-ODE on circles, live."""
     from rich.console import Console

@@ -6,9 +6,16 @@ imported when the first figure is made, because it takes a while.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from skipstone.errors import InvalidInput
+from skipstone.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +35,12 @@ FAINT = "#E4E4E4"
 
 TABLE = "#FAFAFA"
 """The ground of a picture, just off white."""
+
+FIGURES = (".png", ".pdf", ".svg")
+"""Suffixes of files for figures."""
+
+VIDEOS = (".mp4", ".gif")
+"""Suffixes of files for videos."""
 
 LOOK: dict[Any, Any] = {
     "axes.edgecolor": GREY,
@@ -97,3 +110,44 @@ def wipe(axes: Axes) -> None:
     """Remove what was drawn but keep axes, limits and ticks: much faster than `clear`."""
     for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.texts, *axes.images):
         artist.remove()
+
+
+def pixels(figure: Figure) -> UInt8[np.ndarray, "height width 3"]:
+    """A figure as an image."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = np.asarray(canvas.buffer_rgba())[..., :3]
+    # Video codecs store colour for pairs of pixels: an even number of them each way.
+    return image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2].copy()
+
+
+def write_video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
+    """Write images as an mp4 or a gif that plays for ever."""
+    import imageio.v3 as iio
+
+    check_suffix(path, VIDEOS)
+    if path.suffix == ".gif":
+        options = {"duration": 1000 / fps, "loop": 0}
+    else:
+        options = {"fps": fps, "codec": "libx264", "macro_block_size": 2}
+    images = np.stack(list(frames))
+    content = iio.imwrite("<bytes>", images, extension=path.suffix, **options)
+    with replacing(path) as beside:
+        beside.write_bytes(content)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as a file of the kind that its name says."""
+    check_suffix(path, FIGURES)
+    with replacing(path) as beside:
+        figure.savefig(beside, format=path.suffix[1:])
+
+
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise unless the file's name says that it is one of these kinds."""
+    if path.suffix not in suffixes:
+        raise InvalidInput(
+            f"the file's suffix must be one of {', '.join(suffixes)}; got {str(path)!r}."
+        )

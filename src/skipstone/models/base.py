@@ -172,7 +172,7 @@ def require_sequences(given: Any) -> None:
 
 
 def with_inputs(
-    values: Float[Tensor, "*rows dim"], *inputs: Float[Tensor, "*rows extra"] | None
+    values: Float[Tensor, "*rows dim"], *inputs: Float[Tensor, "*rows _"] | None
 ) -> Float[Tensor, "*rows all"]:
     """Observations joined with their controls and whatever else goes into an encoder."""
     given = [part for part in inputs if part is not None]

@@ -263,6 +263,12 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
         )
     if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
         raise InvalidInput("positions and velocities must be finite; got NaN or infinity.")
+    check_placement(position, radius)
+    return position, velocity
+
+
+def check_placement(position: State, radius: float = RADIUS) -> None:
+    """Raise unless all balls lie within the box and apart from each other."""
     outside = (position < radius - SLACK) | (position > 1 - radius + SLACK)
     if outside.any():
         row, ball, _ = np.argwhere(outside)[0]
@@ -278,7 +284,6 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
             f"balls must not overlap; balls {one} and {two} of trajectory {row} overlap by "
             f"{overlap[row, pair]:g}. Move them apart."
         )
-    return position, velocity
 
 
 def _pair_distances(position: State) -> Float[np.ndarray, "batch pair"]:

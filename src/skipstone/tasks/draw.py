@@ -10,7 +10,21 @@ import numpy as np
 from jaxtyping import UInt8
 
 from skipstone.errors import InvalidInput
-from skipstone.plotting import GREY, INK, PALETTE, ball_colour, look, new_figure, wipe
+from skipstone.plotting import (
+    FIGURES,
+    GREY,
+    INK,
+    PALETTE,
+    VIDEOS,
+    ball_colour,
+    check_suffix,
+    look,
+    new_figure,
+    pixels,
+    save_figure,
+    wipe,
+    write_video,
+)
 from skipstone.tasks.base import Options, Scene, Task
 from skipstone.tasks.panels import (
     draw_plane,
@@ -65,13 +79,7 @@ def draw_sheet(task: Task, options: Options, recording: Recording) -> Figure:
 
 def draw_video(task: Task, options: Options, recording: Recording, path: Path) -> None:
     """Play all trajectories of a recording at once, into an mp4 or gif."""
-    import imageio.v3 as iio
-
-    frames = np.stack(list(_frames(task.scene(options), recording)))
-    if path.suffix == ".gif":
-        iio.imwrite(path, frames, duration=1000 / FRAMES_PER_SECOND, loop=0)
-    else:
-        iio.imwrite(path, frames, fps=FRAMES_PER_SECOND, codec="libx264", macro_block_size=2)
+    write_video(path, _frames(task.scene(options), recording), FRAMES_PER_SECOND)
 
 
 def _frames(scene: Scene, recording: Recording) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
@@ -83,19 +91,9 @@ def _frames(scene: Scene, recording: Recording) -> Iterator[UInt8[np.ndarray, "h
             for row, panel in enumerate(panels):
                 wipe(panel)
                 paint(panel, row, float(moment))
-            yield _pixels(figure)
+            yield pixels(figure)
             # Panels must not move, and laying them out takes longer than drawing them.
             figure.set_layout_engine("none")
-
-
-def _pixels(figure: Figure) -> UInt8[np.ndarray, "height width 3"]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    image = np.asarray(canvas.buffer_rgba())[..., :3]
-    # Video codecs store colour for pairs of pixels: an even number of them each way.
-    return image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2].copy()
 
 
 def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Paint]:
@@ -192,17 +190,13 @@ def show_task(name: str, sheet: Path, video: Path | None, count: int, seed: int)
         raise InvalidInput(
             f"a sheet must have at most {MOST_DRAWN} trajectories; got {count}. Nobody sees more."
         )
-    for path, suffixes in ((sheet, (".png", ".pdf", ".svg")), (video, (".mp4", ".gif"))):
-        if path is not None and path.suffix not in suffixes:
-            raise InvalidInput(
-                f"the file's suffix must be one of {', '.join(suffixes)}; got {str(path)!r}."
-            )
+    check_suffix(sheet, FIGURES)
+    if video is not None:
+        check_suffix(video, VIDEOS)
     options = task_options(task, trajectories=count, seed=seed)
     recording = record(task, options)
-    sheet.parent.mkdir(parents=True, exist_ok=True)
-    draw_sheet(task, options, recording).savefig(sheet)
+    save_figure(draw_sheet(task, options, recording), sheet)
     if video is None:
         return [sheet]
-    video.parent.mkdir(parents=True, exist_ok=True)
     draw_video(task, options, recording, video)
     return [sheet, video]

@@ -14,6 +14,7 @@ from skipstone.errors import InvalidInput
 from skipstone.evaluation import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
+from skipstone.models.ode import ODEConfig
 from skipstone.tasks.load import TaskData, load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.fit import auto_tolerance, check_seed, check_tolerance, fit
@@ -99,9 +100,12 @@ def run_job(job: Job, root: Path, **options: Any) -> Run:
 
 def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     """Train a job; a PC-ODE whose tolerance is automatic trains its RNN first."""
-    hidden = preset_for(job.preset, job.task).hidden if job.hidden is None else job.hidden
+    preset, kind = preset_for(job.preset, job.task), MODELS[job.model]
+    sizes: dict[str, Any] = {"hidden": preset.hidden if job.hidden is None else job.hidden}
+    if issubclass(kind.Config, ODEConfig):
+        sizes["solver"] = preset.solver
     torch.manual_seed(job.seed)
-    model = MODELS[job.model].for_data(data.train, hidden=hidden)
+    model = kind.for_data(data.train, **sizes)
     tolerance = job.chosen_tolerance
     if job.baseline is not None:
         tolerance = auto_tolerance(train_job(job.baseline, data, root, **{**options, "devices": 1}))

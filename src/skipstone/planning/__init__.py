@@ -1,0 +1,35 @@
+"""Plan with learned models: score functions, planners, and the pool table to try them on.
+
+Importing this registers `skipstone/Pool-v0`, if Gymnasium is installed.
+"""
+
+from importlib.util import find_spec
+
+from skipstone.planning.game import ImaginedScore, ShotSpace, TrueScore
+from skipstone.planning.planners import (
+    ActionSpace,
+    CrossEntropy,
+    GradientDescent,
+    Plan,
+    Planner,
+    RandomShooting,
+    Score,
+)
+
+__all__ = [
+    "ActionSpace",
+    "CrossEntropy",
+    "GradientDescent",
+    "ImaginedScore",
+    "Plan",
+    "Planner",
+    "RandomShooting",
+    "Score",
+    "ShotSpace",
+    "TrueScore",
+]
+
+if find_spec("gymnasium") is not None:
+    from skipstone.planning.pool import register
+
+    register()

@@ -1,0 +1,251 @@
+"""The paper's planning experiment: how often a planned shot succeeds, and what planning costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from skipstone.errors import require_number
+from skipstone.evaluation.estimate import Bootstrap, Estimate
+from skipstone.models.base import Model
+from skipstone.planning.game import ImaginedScore, ShotSpace, TrueScore
+from skipstone.planning.planners import (
+    CrossEntropy,
+    GradientDescent,
+    Plan,
+    Planner,
+    RandomShooting,
+    Score,
+)
+from skipstone.tasks.shots import POCKET_RADIUS, random_tables
+
+SIMULATOR = "simulator"
+"""The contestant that knows what truly happens."""
+
+REPEATS = 11
+"""Shots planned one after the other to time them."""
+
+MARKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500)
+"""Numbers of rollouts at which success is measured, besides the largest."""
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done, and the share of it that is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How large the experiment is."""
+
+    tables: int = 250
+    """Random configurations of the balls; the paper's number."""
+
+    rollouts: int = 1_000
+    """Candidate shots for each."""
+
+    seed: int = 0
+    """Of tables and candidates, the same for all contestants."""
+
+    def __post_init__(self) -> None:
+        require_number("tables", self.tables, 2, whole=True)
+        require_number("rollouts", self.rollouts, 1, whole=True)
+        require_number("seed", self.seed, 0, whole=True)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How well one contestant plays with one planner."""
+
+    contestant: str
+    """Whose imagination is used."""
+
+    planner: str
+    """How it searches."""
+
+    times: str
+    """Where the distance to the pocket is measured: at observations, or at all times."""
+
+    rollouts: list[int]
+    """Candidates scored for each shot."""
+
+    success: list[Estimate]
+    """Share of the tables won with so many, and its 95 % interval over tables."""
+
+    updates: float
+    """Cell updates of one rollout, after its context."""
+
+    evaluations: float
+    """Evaluations of an ODE's right-hand side of one rollout."""
+
+
+class Experiment:
+    """All contestants play the same tables."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Model[Any]],
+        settings: Settings,
+        progress: Progress = lambda what, share: None,
+    ):
+        self._models = models
+        self._settings = settings
+        self._progress = progress
+        rng = np.random.default_rng([settings.seed, 0])
+        self.tables = random_tables(rng, settings.tables)
+        self._bootstrap = Bootstrap(settings.tables, np.random.default_rng([settings.seed, 1]))
+        # Fails now, not after minutes, for a model that cannot play.
+        for model in models.values():
+            ImaginedScore(model, self.tables[:1])
+
+    def contestants(self, continuous: bool) -> dict[str, Callable[[Any], Score]]:
+        """Score functions by name, each waiting for its tables; the simulator first."""
+
+        def imagined(model: Model[Any]) -> Callable[[Any], Score]:
+            return lambda tables: ImaginedScore(model, tables, continuous=continuous)
+
+        models = {name: imagined(model) for name, model in self._models.items()}
+        return {SIMULATOR: TrueScore, **models}
+
+    def curves(self) -> list[Result]:
+        """Random shooting with more and more rollouts: the paper's figure.
+
+        All candidates are scored once. Success with n rollouts is that of the best of n random
+        ones of them, averaged over all choices of n, so that it depends on the luck of the tables
+        but hardly on that of the candidates.
+        """
+        counts = [n for n in MARKS if n < self._settings.rollouts] + [self._settings.rollouts]
+        candidates = ShotSpace().sample(self._rng(), len(self.tables), self._settings.rollouts)
+        won = (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
+        results = []
+        for continuous in (False, True):
+            for name, score_for in self.contestants(continuous).items():
+                if name == SIMULATOR and not continuous:
+                    continue
+                planner = f"{name}, random shooting"
+                score = self._watched(score_for(self.tables), planner, won.size)
+                shares = best_of(score(candidates).numpy(), won, counts)
+                results.append(
+                    self._result(name, RandomShooting(), continuous, counts, shares, score)
+                )
+        return results
+
+    def searches(self) -> list[Result]:
+        """The better planners, with the same number of rollouts."""
+        rollouts, results = self._settings.rollouts, []
+        for name, score_for in self.contestants(continuous=True).items():
+            planners: list[Planner] = [CrossEntropy(rollouts=rollouts)]
+            if name != SIMULATOR:
+                planners.append(GradientDescent(rollouts=rollouts))
+            for planner in planners:
+                score = self._watched(
+                    score_for(self.tables), f"{name}, {title(planner)}", len(self.tables) * rollouts
+                )
+                plan = planner.plan(score, ShotSpace(), len(self.tables), self._rng())
+                shares = self.play(plan)[:, None].astype(float)
+                results.append(self._result(name, planner, True, [plan.rollouts], shares, score))
+        return results
+
+    def wall_times(self) -> dict[str, Estimate]:
+        """Seconds to plan one shot by random shooting, contestants taking turns."""
+        planner = RandomShooting(rollouts=self._settings.rollouts)
+        contestants = self.contestants(continuous=False)
+        seconds: dict[str, list[float]] = {name: [] for name in contestants}
+        for repeat in range(REPEATS + 1):
+            table = self.tables[[repeat % len(self.tables)]]
+            for name, score_for in contestants.items():
+                self._progress(f"{name}, timing", repeat / (REPEATS + 1))
+                began = perf_counter()
+                planner.plan(score_for(table), ShotSpace(), 1, self._rng())
+                seconds[name].append(perf_counter() - began)
+        # The first round warms up.
+        quartiles = {
+            name: np.quantile(times[1:], [0.5, 0.25, 0.75]) for name, times in seconds.items()
+        }
+        return {name: Estimate(*values.tolist()) for name, values in quartiles.items()}
+
+    def play(self, plan: Plan) -> Bool[np.ndarray, " tables"]:
+        """Whether each table's planned shot truly succeeds."""
+        distance = TrueScore(self.tables)(plan.actions[:, None])[:, 0]
+        return (distance < POCKET_RADIUS).numpy()
+
+    def _rng(self) -> np.random.Generator:
+        """The same candidates for everyone."""
+        return np.random.default_rng([self._settings.seed, 2])
+
+    def _watched(self, score: Any, what: str, total: int) -> Any:
+        score.watch = lambda done: self._progress(what, done / total)
+        return score
+
+    def _result(
+        self,
+        name: str,
+        planner: Planner,
+        continuous: bool,
+        rollouts: list[int],
+        shares: Float[np.ndarray, "tables counts"],
+        score: Any,
+    ) -> Result:
+        return Result(
+            contestant=name,
+            planner=title(planner),
+            times="continuous" if continuous else "observations",
+            rollouts=rollouts,
+            success=self._bootstrap.ratios(shares, np.ones_like(shares)),
+            updates=score.updates / score.rollouts,
+            evaluations=score.evaluations / score.rollouts,
+        )
+
+
+def run_experiment(
+    models: Mapping[str, Model[Any]], settings: Settings, progress: Progress
+) -> dict[str, Any]:
+    """Everything the experiment measures, as plain data."""
+    experiment = Experiment(models, settings, progress)
+    began = perf_counter()
+    results = [*experiment.curves(), *experiment.searches()]
+    walls = experiment.wall_times()
+    return {
+        "settings": asdict(settings),
+        "results": [asdict(result) for result in results],
+        "seconds_per_shot": {name: asdict(estimate) for name, estimate in walls.items()},
+        "wall_seconds": round(perf_counter() - began, 1),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def title(planner: Planner) -> str:
+    """A planner's name in words."""
+    names = {
+        RandomShooting: "random shooting",
+        CrossEntropy: "cross-entropy",
+        GradientDescent: "gradient descent",
+    }
+    return names[type(planner)]
+
+
+def best_of(
+    scores: Float[np.ndarray, "tables candidates"],
+    won: Bool[np.ndarray, "tables candidates"],
+    counts: list[int],
+) -> Float[np.ndarray, "tables counts"]:
+    """How often the best-scored of n random candidates wins, exactly, for each table and n.
+
+    Of n out of N candidates, the one ranked i (from 0) is the best with probability
+    C(N - 1 - i, n - 1) / C(N, n): it is drawn, and none of the i before it.
+    """
+    total = scores.shape[1]
+    # Stable, and NaN last.
+    order = np.argsort(scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(won, order, axis=1).astype(float)
+    behind = total - 1 - np.arange(total - 1)
+    columns = []
+    for count in counts:
+        ratios = np.maximum(behind - count + 1, 0) / behind
+        weights = count / total * np.cumprod(np.concatenate([[1.0], ratios]))
+        columns.append(ranked @ weights)
+    return np.stack(columns, axis=1)

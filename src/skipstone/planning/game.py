@@ -1,0 +1,220 @@
+"""The game of one shot at pool, as planners see it: what can be done, and how good it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from skipstone.errors import InvalidInput
+from skipstone.models.base import Model
+from skipstone.path import Path
+from skipstone.planning.planners import Actions, Scores
+from skipstone.sequences import Sequences
+from skipstone.tasks.billiards import check_placement
+from skipstone.tasks.shots import (
+    AFTER_SHOT,
+    POCKET,
+    SPACING,
+    SPEEDS,
+    TARGET,
+    play,
+    pocket_distance,
+    random_shots,
+)
+
+ROWS = 2_000
+"""Candidates that are rolled out together: enough to fill the machine, few enough for its cache."""
+
+PIECES = 4
+"""Straight pieces in which a segment is measured: within one, a path bends only slightly."""
+
+
+class ShotSpace:
+    """Velocities of the cue ball: any direction, at a speed within `SPEEDS`."""
+
+    def sample(self, rng: np.random.Generator, problems: int, candidates: int) -> Actions:
+        """Random shots, drawn like those in the training data."""
+        shots = random_shots(rng, problems * candidates)
+        return torch.as_tensor(shots.reshape(problems, candidates, 2), dtype=torch.float32)
+
+    def project(self, actions: Actions) -> Actions:
+        """The same direction, at the nearest speed there is; from no direction, to the right."""
+        speed = actions.norm(dim=-1, keepdim=True)
+        right = torch.tensor([1.0, 0.0]).to(actions)
+        direction = torch.where(speed > 0, actions / speed, right)
+        return direction * speed.clamp(*SPEEDS)
+
+
+class _Score(ABC):
+    """What scores have in common: tables, checked, and candidates in batches."""
+
+    def __init__(self, tables: Any):
+        self.tables = checked_tables(tables)
+        self.rollouts = 0
+        """Candidates scored so far."""
+        self.updates = 0
+        """Cell updates that took."""
+        self.evaluations = 0
+        """Evaluations of an ODE's right-hand side that took."""
+        self.watch: Callable[[int], None] = lambda rollouts: None
+        """Called after every batch with the candidates scored so far."""
+
+    def __call__(self, actions: Actions) -> Scores:
+        """How close the target comes to the pocket, for each candidate of each table."""
+        problems, candidates, _ = actions.shape
+        if problems != len(self.tables):
+            raise InvalidInput(
+                f"there must be candidates for each of the {len(self.tables)} tables; got "
+                f"{problems} rows of them."
+            )
+        tables = np.repeat(self.tables, candidates, axis=0)
+        scores = []
+        for start, shots in enumerate(actions.flatten(0, 1).split(ROWS)):
+            scores.append(self._score(tables[start * ROWS :][: len(shots)], shots))
+            self.rollouts += len(shots)
+            self.watch(self.rollouts)
+        return torch.cat(scores).reshape(problems, candidates)
+
+    @abstractmethod
+    def _score(
+        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+    ) -> Float[Tensor, " rows"]:
+        """The score of one shot at each table."""
+
+
+class TrueScore(_Score):
+    """What truly happens, from the simulator, exact at all times: the best a model could do."""
+
+    def _score(
+        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+    ) -> Float[Tensor, " rows"]:
+        distance = pocket_distance(play(tables, shots.double().numpy()))
+        return torch.as_tensor(distance, dtype=shots.dtype)
+
+
+class ImaginedScore(_Score):
+    """What a model trained on `shots` imagines, by rolling it out.
+
+    The distance is measured at the observations, as in the paper, or, if `continuous`, at all
+    times: a ball that is fast passes the pocket between two observations. It can be
+    differentiated by the shots.
+    """
+
+    def __init__(self, model: Any, tables: Any, *, continuous: bool = False):
+        super().__init__(tables)
+        self.model = checked_model(model)
+        self.continuous = continuous
+
+    def _score(
+        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+    ) -> Float[Tensor, " rows"]:
+        with torch.inference_mode(not shots.requires_grad):
+            path = imagine(self.model, tables, shots)
+            distance = closest_approach(path) if self.continuous else closest_observation(path)
+        self.updates += int(path.num_updates.sum())
+        self.evaluations += int(path.num_evaluations.sum())
+        return distance.clone()
+
+
+def imagine(
+    model: Model[Any], tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+) -> Path:
+    """A model's idea of what each shot does; as in the data, the cue ball is struck at the last
+    observation of a context in which nothing moves."""
+    count = model.config.num_context
+    weight = next(model.parameters())
+    place = torch.as_tensor(tables).reshape(len(tables), 1, 4).to(weight)
+    shots = shots.to(weight)
+    controls = torch.nn.functional.pad(shots[:, None], (0, 0, count - 1, 0))
+    context = Sequences.from_array(place.expand(-1, count, -1), SPACING, controls=controls)
+    struck = (count - 1) * SPACING
+    later = [struck + SPACING], torch.zeros_like(shots)[:, None]
+    return model.rollout(context, struck + AFTER_SHOT * SPACING, controls=later)
+
+
+def closest_observation(path: Path) -> Float[Tensor, " rows"]:
+    """How close the target comes to the pocket at the observations after the shot."""
+    after = torch.arange(1, AFTER_SHOT + 1, dtype=torch.float64, device=path.start.device)
+    offset = _from_pocket(path, path.start[:, None] + SPACING * after)
+    return offset.norm(dim=-1).amin(1)
+
+
+def closest_approach(path: Path) -> Float[Tensor, " rows"]:
+    """How close the target comes to the pocket at any time.
+
+    A path is measured along `PIECES` chords of each of its segments, each to its closest point.
+    """
+    begins = path.knots.minimum(path.end[:, None])
+    shares = torch.arange(PIECES, device=begins.device) / PIECES
+    times = (begins[..., None] + path.steps[..., None] * shares).flatten(1)
+    offset = _from_pocket(path, torch.cat([times, path.end[:, None]], dim=1))
+    begin, chord = offset[:, :-1], offset.diff(dim=1)
+    # Where a row has no more segments its chords have no length: any share of them will do.
+    squared = chord.square().sum(-1).clamp(min=torch.finfo(chord.dtype).tiny)
+    foot = (-(begin * chord).sum(-1) / squared).clamp(0, 1)
+    return (begin + foot[..., None] * chord).norm(dim=-1).amin(1)
+
+
+def _from_pocket(path: Path, times: Float[Tensor, "rows time"]) -> Float[Tensor, "rows time 2"]:
+    target = path.evaluate(times)[..., 2 * TARGET : 2 * TARGET + 2]
+    return target - torch.tensor(POCKET).to(target)
+
+
+def checked_tables(tables: Any) -> Float[np.ndarray, "problems 2 2"]:
+    """Tables as an array, if two balls can lie like that."""
+    tables = np.asarray(tables, dtype=np.float64)
+    if tables.ndim != 3 or tables.shape[1:] != (2, 2) or len(tables) == 0:
+        raise InvalidInput(
+            "tables must have shape (tables, 2, 2): x and y of the cue ball and of the target; got "
+            f"{tables.shape}. One table needs a first axis: table[None]."
+        )
+    if not np.isfinite(tables).all():
+        raise InvalidInput("tables must be finite; got NaN or infinity.")
+    check_placement(tables)
+    return tables
+
+
+def checked_shots(shots: Any) -> Float[np.ndarray, "problems 2"]:
+    """Shots as an array, if they are allowed."""
+    shots = np.asarray(shots, dtype=np.float64)
+    if shots.ndim != 2 or shots.shape[1] != 2:
+        raise InvalidInput(
+            "a shot is the velocity of the cue ball, two numbers; got an array of shape "
+            f"{shots.shape[1:] if shots.ndim else ()}."
+        )
+    slow, fast = SPEEDS
+    speed = np.linalg.norm(shots, axis=1)
+    # Room for rounding: shots are made in single precision.
+    bad = np.flatnonzero(~((speed >= slow * (1 - 1e-6)) & (speed <= fast * (1 + 1e-6))))
+    if len(bad):
+        raise InvalidInput(
+            f"a shot's speed must be between {slow:g} and {fast:g}; {shots[bad[0]].tolist()} has "
+            f"{speed[bad[0]]:.4g}. Scale it, or use ShotSpace().project."
+        )
+    return shots
+
+
+def checked_model(model: Any) -> Model[Any]:
+    """The model, if it can imagine shots."""
+    config = model.config if isinstance(model, Model) else None
+    if config is None or (config.dim, config.control) != (4, 2):
+        kind = type(model).__name__
+        what = f"a {kind}"
+        if config is not None:
+            what += f" of data with {config.dim} features and {config.control} controls"
+        raise InvalidInput(
+            "a planner's model must have been trained on shots, 4 features and 2 controls; got "
+            f"{what}. Train one: skipstone train shots pcode"
+        )
+    if abs(config.time_unit / SPACING - 1) > 1e-3:
+        raise InvalidInput(
+            f"a planner's model must have been trained on shots, observed every {SPACING:g}; this "
+            f"one's unit of time is {config.time_unit:g}."
+        )
+    return model

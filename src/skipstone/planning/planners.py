@@ -1,0 +1,221 @@
+"""Planners: they search actions with a score function, and know nothing else.
+
+A score is lower for a better action. Many independent problems are planned at once, so that a
+score function sees few large batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from skipstone.errors import InvalidInput, require_number
+from skipstone.models.base import require_positive
+
+Actions = Float[Tensor, "problems candidates action"]
+Scores = Float[Tensor, "problems candidates"]
+
+Score = Callable[[Actions], Scores]
+"""How bad each candidate is for its problem: NaN is the worst."""
+
+
+@runtime_checkable
+class ActionSpace(Protocol):
+    """The actions there are."""
+
+    def sample(self, rng: np.random.Generator, problems: int, candidates: int) -> Actions:
+        """Random actions: what is known of good ones before any is tried."""
+        ...
+
+    def project(self, actions: Actions) -> Actions:
+        """The nearest allowed actions."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best action found for each problem."""
+
+    actions: Float[Tensor, "problems action"]
+    """What to do."""
+
+    scores: Float[Tensor, " problems"]
+    """What the score function says of it."""
+
+    rollouts: int
+    """Candidates scored for each problem."""
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """Anything that searches actions."""
+
+    def plan(
+        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+    ) -> Plan:
+        """Search each problem's actions for the one with the lowest score."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomShooting:
+    """Score random actions and take the best: the paper's planner."""
+
+    rollouts: int = 1_000
+    """Candidates for each problem."""
+
+    def __post_init__(self) -> None:
+        require_number("rollouts", self.rollouts, 1, whole=True)
+
+    def plan(
+        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+    ) -> Plan:
+        """Search each problem's actions for the one with the lowest score."""
+        best = _Best()
+        best.offer(space.sample(rng, problems, self.rollouts), score)
+        return best.plan()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossEntropy:
+    """Score random actions, fit Gaussians to the best, draw from them, and again.
+
+    Good actions lie in several places, for example straight at the target or off a cushion. One
+    Gaussian over all of them would have its mean where none of them is. So there is one around
+    each of the elite, drawn from equally often, and their width shrinks from round to round.
+    """
+
+    rollouts: int = 1_000
+    """Candidates for each problem, all rounds together."""
+
+    rounds: int = 5
+    """How often candidates are drawn; the first time from the space at random. More rounds search
+    less widely and more finely."""
+
+    elite: int = 10
+    """How many of the best candidates so far the next ones are drawn around."""
+
+    width: float = 0.1
+    """Standard deviation of the first Gaussians, in units of the action."""
+
+    shrink: float = 0.5
+    """Factor by which it falls from each round to the next."""
+
+    def __post_init__(self) -> None:
+        require_number("rounds", self.rounds, 1, whole=True)
+        require_number("rollouts", self.rollouts, self.rounds, whole=True)
+        require_number("elite", self.elite, 1, whole=True)
+        require_positive("width", self.width)
+        require_positive("shrink", self.shrink)
+
+    def plan(
+        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+    ) -> Plan:
+        """Search each problem's actions for the one with the lowest score."""
+        best, width = _Best(self.elite), self.width
+        sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
+        best.offer(space.sample(rng, problems, sizes[0]), score)
+        for size in sizes[1:]:
+            centres = best.actions[:, np.arange(size) % best.actions.shape[1]]
+            noise = torch.as_tensor(rng.standard_normal(centres.shape)).to(centres)
+            best.offer(space.project(centres + width * noise), score)
+            width *= self.shrink
+        return best.plan()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientDescent:
+    """Score random actions, then follow the gradient of the score from the best of them.
+
+    For scores that can be differentiated, such as those of a model's `Path`.
+    """
+
+    rollouts: int = 1_000
+    """Candidates for each problem, random ones and gradient steps together."""
+
+    starts: int = 10
+    """How many of the random candidates are improved."""
+
+    steps: int = 25
+    """Gradient steps from each start; each costs a rollout, and about as much again to go back."""
+
+    learning_rate: float = 0.02
+    """Of Adam, in units of the action."""
+
+    def __post_init__(self) -> None:
+        require_number("starts", self.starts, 1, whole=True)
+        require_number("steps", self.steps, 1, whole=True)
+        require_number("rollouts", self.rollouts, self.starts * (self.steps + 1), whole=True)
+        require_positive("learning_rate", self.learning_rate)
+
+    def plan(
+        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+    ) -> Plan:
+        """Search each problem's actions for the one with the lowest score."""
+        best = _Best(self.starts)
+        scored = self.rollouts - self.starts * self.steps
+        best.offer(space.sample(rng, problems, scored), score)
+        actions = best.actions.clone().requires_grad_()
+        adam = torch.optim.Adam([actions], lr=self.learning_rate)
+        for _ in range(self.steps):
+            adam.zero_grad()
+            scores = score(actions)
+            if not scores.requires_grad:
+                raise InvalidInput(
+                    "GradientDescent needs a score that can be differentiated by the actions; "
+                    "this one cannot. Use RandomShooting or CrossEntropy."
+                )
+            # Each candidate has its own gradient. One that is NaN leaves its action where it is.
+            scores.nansum().backward()
+            assert actions.grad is not None
+            best.keep(actions.detach().clone(), scores.detach())
+            actions.grad.nan_to_num_(0.0, 0.0, 0.0)
+            adam.step()
+            with torch.no_grad():
+                actions.copy_(space.project(actions))
+        return best.plan()
+
+
+class _Best:
+    """The best candidates so far, sorted, and how many there were in all."""
+
+    def __init__(self, count: int = 1):
+        self._count = count
+        self._rollouts = 0
+        self.actions = self.scores = torch.empty(0)
+
+    def offer(self, actions: Actions, score: Score) -> None:
+        """Score candidates and keep the best."""
+        with torch.no_grad():
+            self.keep(actions, score(actions))
+
+    def keep(self, actions: Actions, scores: Any) -> None:
+        """Keep the best of these and those before."""
+        if scores.shape != actions.shape[:2]:
+            raise InvalidInput(
+                "a score function must return one score for each candidate, shape "
+                f"{tuple(actions.shape[:2])}; got {tuple(scores.shape)}."
+            )
+        # A NaN compares with nothing: as infinity it is the worst, and an action all the same.
+        scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
+        if self._rollouts:
+            actions = torch.cat([self.actions, actions], dim=1)
+            scores = torch.cat([self.scores, scores], dim=1)
+            self._rollouts += scores.shape[1] - self.scores.shape[1]
+        else:
+            self._rollouts = scores.shape[1]
+        count = min(self._count, scores.shape[1])
+        # Stable: of equal candidates the first one, whatever came after it.
+        order = scores.sort(dim=1, stable=True).indices[:, :count]
+        self.scores = scores.gather(1, order)
+        self.actions = actions.gather(1, order[..., None].expand(-1, -1, actions.shape[2]))
+
+    def plan(self) -> Plan:
+        """The very best."""
+        return Plan(self.actions[:, 0], self.scores[:, 0], self._rollouts)

@@ -1,0 +1,215 @@
+"""The planning experiment from run folders to files: results, a table, a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Column, Table
+
+from skipstone.errors import InvalidInput
+from skipstone.files import write_json
+from skipstone.models.base import Model
+from skipstone.planning.experiment import SIMULATOR, Settings, run_experiment
+from skipstone.planning.game import ImaginedScore, ShotSpace
+from skipstone.planning.picture import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
+from skipstone.planning.planners import CrossEntropy
+from skipstone.plotting import (
+    GREY,
+    PALETTE,
+    faded,
+    look,
+    new_figure,
+    save_figure,
+    write_video,
+)
+from skipstone.tasks.shots import SHOTS, random_tables
+from skipstone.training.run import Run, list_runs, provenance, sha256
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {"pcode": "PC-ODE", "rnn": "RNN", "odernn": "ODE-RNN", "latentode": "latent ODE"}
+"""Models by the names they have in figures."""
+
+RESULTS, FIGURE = "planning.json", "planning.png"
+"""Files the experiment writes."""
+
+SHOT_PICTURE, SHOT_ANIMATION = "shot.png", "shot.gif"
+"""Files about one planned shot."""
+
+
+def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]:
+    """The runs in these folders, or, if there are none, those of the first place that has any
+    finished ones on shots; by the names of their models."""
+    if folders:
+        runs = [Run(folder) for folder in folders]
+    else:
+        found = ([run for run in list_runs(place) if _can_play(run)] for place in places)
+        runs = next((runs for runs in found if runs), [])
+    if not runs:
+        raise InvalidInput(
+            f"there must be a finished run on {SHOTS.name} to plan with; found none in "
+            f"{' or '.join(str(place) for place in places)}. Train one: skipstone train "
+            f"{SHOTS.name} pcode"
+        )
+    for run in runs:
+        task = run.config.get("data", {}).get("task")
+        if task != SHOTS.name:
+            raise InvalidInput(
+                f"a planner's model must have been trained on {SHOTS.name}; {run.folder} was "
+                f"trained on {task or 'data of its own'}. Train one: skipstone train "
+                f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
+            )
+    kinds = [run.config["model"]["kind"] for run in runs]
+    order = sorted(range(len(runs)), key=lambda i: (list(TITLES).index(kinds[i]), i))
+    # With several runs of one kind, a model's title alone would not tell them apart.
+    return {
+        TITLES[kinds[i]] if kinds.count(kinds[i]) == 1 else runs[i].folder.name: runs[i]
+        for i in order
+    }
+
+
+def _can_play(run: Run) -> bool:
+    return run.finished and run.config.get("data", {}).get("task") == SHOTS.name
+
+
+def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Table:
+    """Run the experiment, keep its results and its figure in a folder, and return its table."""
+    models: dict[str, Model[Any]] = {name: run.load() for name, run in runs.items()}
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+    with bars:
+        rows: dict[str, Any] = {}
+
+        def progress(what: str, share: float) -> None:
+            if what not in rows:
+                rows[what] = bars.add_task(what, total=1.0)
+            bars.update(rows[what], completed=share)
+
+        content = run_experiment(models, settings, progress)
+    content["models"] = {
+        name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / "weights.safetensors")}
+        for name, run in runs.items()
+    }
+    content.update(provenance())
+    write_json(out / RESULTS, content)
+    save_figure(draw_success(content), out / FIGURE)
+    return results_table(content)
+
+
+def show_shot(run: Run, rollouts: int, seed: int, out: Path) -> list[Path]:
+    """Plan one shot at a random table, then draw and animate it; return what was written."""
+    model, tables = run.load(), random_tables(np.random.default_rng(seed), 1)
+    score = ImaginedScore(model, tables, continuous=True)
+    planner = CrossEntropy(rollouts=rollouts)
+    plan = planner.plan(score, ShotSpace(), 1, np.random.default_rng([seed, 1]))
+    shot = planned_shot(model, tables[0], plan.actions[0].double().numpy())
+    picture, animation = out / SHOT_PICTURE, out / SHOT_ANIMATION
+    save_figure(draw_shot(shot), picture)
+    write_video(animation, animate_shot(shot), FRAMES_PER_SECOND)
+    return [picture, animation]
+
+
+def results_table(content: dict[str, Any]) -> Table:
+    """Success with all rollouts, and what it costs, a line for each way to plan."""
+    table = Table(
+        "model",
+        "planner",
+        "distance at",
+        _number("rollouts"),
+        _number("success %"),
+        _number("interval"),
+        _number("updates"),
+        _number("evaluations"),
+        _number("seconds a shot"),
+        box=box.SIMPLE_HEAD,
+    )
+    for result in content["results"]:
+        name, success = result["contestant"], result["success"][-1]
+        timed = result["planner"] == "random shooting" and (
+            result["times"] == "observations" or name == SIMULATOR
+        )
+        seconds = content["seconds_per_shot"][name]["value"] if timed else None
+        table.add_row(
+            name,
+            result["planner"],
+            result["times"],
+            f"{result['rollouts'][-1]:,}",
+            f"{100 * success['value']:.1f}",
+            f"{100 * success['low']:.1f} to {100 * success['high']:.1f}",
+            f"{result['updates']:.1f}" if result["updates"] else "",
+            f"{result['evaluations']:.0f}" if result["evaluations"] else "",
+            f"{seconds:.3f}" if seconds is not None else "",
+        )
+    return table
+
+
+def _number(title: str) -> Column:
+    return Column(title, justify="right")
+
+
+def draw_success(content: dict[str, Any]) -> Figure:
+    """Success rate against the number of rollouts: figure 6 of the paper."""
+    curves = [
+        result
+        for result in content["results"]
+        if result["planner"] == "random shooting"
+        and (result["times"] == "observations" or result["contestant"] == SIMULATOR)
+    ]
+    with look():
+        figure = new_figure(5.2, 3.4)
+        axes = figure.subplots()
+        colours = iter(PALETTE)
+        ends = []
+        for curve in curves:
+            real = curve["contestant"] == SIMULATOR
+            colour = GREY if real else next(colours)
+            low, value, high = (
+                [100 * point[key] for point in curve["success"]] for key in ("low", "value", "high")
+            )
+            axes.fill_between(curve["rollouts"], low, high, color=faded(colour, 0.15), lw=0)
+            axes.plot(
+                curve["rollouts"], value, color=colour, linestyle="--" if real else "-", marker="."
+            )
+            label = curve["contestant"]
+            if not real:
+                label += f"\n{curve['updates']:.1f} updates"
+            ends.append((value[-1], label, colour))
+        lowest = 100 * curves[0]["success"][0]["value"]
+        axes.axhline(lowest, color=GREY, lw=0.8, linestyle=":")
+        axes.text(curves[0]["rollouts"][-1], lowest + 1.5, "a random shot", color=GREY, ha="right")
+        axes.set_xscale("log")
+        axes.set_ylim(0, 102)
+        axes.set_xlabel("rollouts to plan a shot")
+        axes.set_ylabel("shots that succeed, %")
+        for height, (_, label, colour) in zip(_spread(ends), sorted(ends), strict=True):
+            axes.annotate(
+                label,
+                (1.02, height),
+                xycoords=("axes fraction", "data"),
+                color=colour,
+                va="center",
+                fontsize=8,
+            )
+        figure.canvas.draw()
+    return figure
+
+
+def _spread(ends: list[tuple[float, str, Any]], apart: float = 11.0) -> list[float]:
+    """Heights for labels, from the lowest, that do not run into each other."""
+    heights: list[float] = []
+    for value, _, _ in sorted(ends):
+        heights.append(max(value, heights[-1] + apart) if heights else value)
+    over = max(0.0, heights[-1] - 98)
+    return [height - over for height in heights]

@@ -1,0 +1,157 @@
+"""Scores of shots: imagined paths are those of the data, and closest means closest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from skipstone import ODERNN, PCODE, RNN, InvalidInput, load_task
+from skipstone.evaluation.rollouts import predict
+from skipstone.planning import ImaginedScore, ShotSpace, TrueScore, game
+from skipstone.planning.game import closest_approach, closest_observation, imagine
+from skipstone.tasks.shots import POCKET, SHOT, SPEEDS, random_tables
+
+DATA = load_task("shots", trajectories=30, cache=False)
+SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
+
+
+def small(kind: Any, seed: int = 0, **options: Any) -> Any:
+    torch.manual_seed(seed)
+    model = kind.from_config({**SHAPE, **options}).double().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.5)
+    return model
+
+
+def tables_and_shots(count: int, candidates: int = 1) -> tuple[np.ndarray, torch.Tensor]:
+    tables = random_tables(np.random.default_rng(3), count)
+    return tables, ShotSpace().sample(np.random.default_rng(4), count, candidates).double()
+
+
+each_model = pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN])
+
+
+@each_model
+def test_imagined_shots_are_those_of_the_data(kind: Any) -> None:
+    """The same rollout as from a recorded trajectory's own context and controls."""
+    model, batch = small(kind), DATA.train
+    recorded, values = predict(model, model.prepare(batch, 5))
+    tables = batch.values[:, SHOT].reshape(-1, 2, 2).numpy()
+    assert batch.controls is not None
+    imagined = imagine(model, tables, batch.controls[:, SHOT])
+    torch.testing.assert_close(imagined.evaluate(batch.times[:, SHOT + 1 :]), values)
+    torch.testing.assert_close(imagined.knots, recorded.knots)
+
+
+@each_model
+def test_closest_approach_is_what_dense_sampling_finds(kind: Any) -> None:
+    tables, shots = tables_and_shots(40)
+    with torch.no_grad():
+        path = imagine(small(kind), tables, shots[:, 0])
+    share = torch.linspace(0, 1, 4001, dtype=torch.float64)
+    dense = path.evaluate(path.start[:, None] + (path.end - path.start)[:, None] * share)
+    dense = (dense[..., 2:] - torch.tensor(POCKET)).norm(dim=-1).amin(1)
+    found = closest_approach(path)
+    assert bool(((found - dense).abs() < 2e-2).all())
+    if kind is RNN:
+        # Its path is straight between updates: chords are exact, and samples may miss the point.
+        assert bool(((found <= dense + 1e-9) & (found > dense - 1e-3)).all())
+    assert bool((closest_observation(path) >= dense - 1e-3).all())
+
+
+def test_a_fast_ball_is_seen_between_observations() -> None:
+    """Rolling past the pocket in one interval: observations miss it, continuous time does not."""
+    model = small(RNN)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+        # Every interval moves the target 0.8 to the right, along a line 0.2 above the pocket.
+        model.decoder.last.bias.copy_(torch.tensor([0, 0, 0.8, 0.0]))
+    with torch.no_grad():
+        path = imagine(model, np.array([[[0.2, 0.8], [0.6, 0.2]]]), torch.tensor([[1.0, 0.0]]))
+    assert float(closest_approach(path)) == pytest.approx(0.2)
+    assert float(closest_observation(path)) == pytest.approx(np.hypot(0.4, 0.2))
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_batches_do_not_change_scores(monkeypatch: pytest.MonkeyPatch, continuous: bool) -> None:
+    tables, shots = tables_and_shots(3, 5)
+    model = small(PCODE)
+    whole = ImaginedScore(model, tables, continuous=continuous)
+    together = whole(shots)
+    monkeypatch.setattr(game, "ROWS", 4)
+    apart = ImaginedScore(model, tables, continuous=continuous)
+    torch.testing.assert_close(together, apart(shots))
+    assert (whole.rollouts, whole.updates) == (apart.rollouts, apart.updates)
+    assert whole.rollouts == 15
+    assert whole.updates > 15
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_score_can_be_differentiated_by_the_shot(continuous: bool) -> None:
+    tables, shots = tables_and_shots(2, 2)
+    model = small(PCODE)
+    # A point that jumps from one observation to another has no derivative: keep steps fixed.
+    with torch.no_grad():
+        model.step_size.weight.zero_()
+    score = ImaginedScore(model, tables, continuous=continuous)
+    assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6)
+
+
+def test_the_true_score_counts_rollouts_and_no_updates() -> None:
+    tables, shots = tables_and_shots(4, 3)
+    score = TrueScore(tables)
+    assert score(shots).shape == (4, 3)
+    assert (score.rollouts, score.updates, score.evaluations) == (12, 0, 0)
+
+
+def test_projected_shots_keep_their_direction_and_their_speed_within_bounds() -> None:
+    generator = torch.Generator().manual_seed(0)
+    actions = 3 * torch.randn(50, 4, 2, generator=generator, dtype=torch.float64)
+    actions[0, 0] = 0
+    projected = ShotSpace().project(actions)
+    speed = projected.norm(dim=-1)
+    assert bool(((speed >= SPEEDS[0] - 1e-12) & (speed <= SPEEDS[1] + 1e-12)).all())
+    cross = actions[..., 0] * projected[..., 1] - actions[..., 1] * projected[..., 0]
+    assert cross.abs().max() < 1e-12
+    allowed = (actions.norm(dim=-1) >= SPEEDS[0]) & (actions.norm(dim=-1) <= SPEEDS[1])
+    torch.testing.assert_close(projected[allowed], actions[allowed])
+    torch.testing.assert_close(ShotSpace().project(projected), projected)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: PCODE.from_config({**SHAPE, "dim": 2}), "2 features and 2 controls"),
+        (lambda: RNN.from_config({**SHAPE, "control": 0}), "4 features and 0 controls"),
+        (lambda: PCODE.from_config({**SHAPE, "time_unit": 1.0}), "unit of time is 1"),
+        (lambda: "a model", "got a str"),
+    ],
+)
+def test_a_model_of_something_else_is_an_error(model: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"trained on shots.*{message}"):
+        ImaginedScore(model(), random_tables(np.random.default_rng(0), 1))
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ([[[0.3, 0.3], [0.35, 0.3]]], "balls must not overlap"),
+        ([[[0.05, 0.3], [0.5, 0.3]]], "within the box"),
+        ([[0.3, 0.3], [0.5, 0.5]], "One table needs a first axis"),
+        ([[[0.3, np.nan], [0.5, 0.5]]], "finite"),
+    ],
+)
+def test_impossible_tables_are_errors(tables: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TrueScore(tables)
+
+
+def test_candidates_must_be_for_these_tables() -> None:
+    tables, shots = tables_and_shots(3)
+    with pytest.raises(InvalidInput, match="each of the 3 tables; got 2"):
+        TrueScore(tables)(shots[:2])
