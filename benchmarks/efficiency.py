@@ -14,6 +14,7 @@ from benchmarks.settings import Settings
 from skipstone import PCODE, RNN, Sequences, find_knots
 
 EFFICIENCY_BAR = 0.5
+"""Useful arithmetic per second over that of the fastest product, at least."""
 
 
 def efficiency(settings: Settings) -> Part:

@@ -90,7 +90,7 @@ def unfused(model: RNN) -> RNN:
     """A copy of an RNN whose cell runs as a loop."""
     model = copy.deepcopy(model)
     loop = LoopedGRU(model.config.hidden, model.config.hidden, batch_first=True)
-    loop.load_state_dict(model.cell.state_dict())
+    loop.to(next(model.parameters()).dtype).load_state_dict(model.cell.state_dict())
     model.cell = loop
     return model
 

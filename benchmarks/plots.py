@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.report import number
 from skipstone.files import read_json, replacing
 from skipstone.plotting import FAINT, GREY, PALETTE, look, new_figure
 
@@ -79,9 +80,8 @@ def _draw_peers(rows: list[dict[str, Any]], path: Path) -> Path:
         axes.barh(names, [median for _, median, _ in times], color=colours, height=0.6)
         for place, (_, median, _) in enumerate(times):
             axes.annotate(
-                f" {median:.3g}", (median, place), va="center", fontsize=8, color=colours[place]
+                f" {number(median)}", (median, place), va="center", fontsize=8, color=colours[place]
             )
-        axes.set_xscale("log")
         axes.set_title("training step" if what == "training" else "rollout")
         axes.set_xlabel("milliseconds")
     return _save(figure, path)

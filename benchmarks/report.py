@@ -171,8 +171,13 @@ def _heading(column: str) -> str:
 
 def _text(fact: Any) -> str:
     if isinstance(fact, dict):
-        low, median, high = (f"{1000 * fact[key]:.3g}" for key in ("low", "median", "high"))
+        low, median, high = (number(1000 * fact[key]) for key in ("low", "median", "high"))
         return f"{median} ({low} to {high})"
-    if isinstance(fact, float):
-        return f"{fact:.3g}"
+    if isinstance(fact, int | float):
+        return number(fact)
     return "" if fact is None else str(fact)
+
+
+def number(value: float) -> str:
+    """Three digits, or all of a large number, never a power of ten."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
