@@ -1,21 +1,34 @@
-# Two commands matter: `make test` and `make reproduce`. Both set up .venv first, once.
+# Two commands matter: `make test` and `make reproduce`. Every command sets up .venv first, once.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: test test-slow reproduce format clean
+.PHONY: test test-slow test-bench reproduce bench bench-jax format clean
 
 test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow and not bench"
 
 test-slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m slow
 
+# One after the other and with all cores: these measure time.
+test-bench: $(READY)
+	$(BIN)/pytest -m bench
+
 reproduce: $(READY)
 	$(BIN)/skipstone reproduce
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.bench
+
+# The same with an ODE-RNN in JAX, which nothing else here needs.
+bench-jax: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[bench-jax]'
+	$(BIN)/python -m benchmarks.bench
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

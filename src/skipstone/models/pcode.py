@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput
-from skipstone.knots import Knots, find_knots
+from skipstone.knots import Knots, LookAhead, Planned, Stops, walk
 from skipstone.models.base import (
     Losses,
     Model,
@@ -23,9 +23,9 @@ from skipstone.models.base import (
     squared_error,
     with_inputs,
 )
-from skipstone.models.networks import ResidualMLP, gru_update
-from skipstone.models.rounds import Rounds
+from skipstone.models.networks import ResidualMLP
 from skipstone.models.stepping import roll_out
+from skipstone.models.targets import Targets
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -236,9 +236,10 @@ class PCODE(Model[PCODEConfig]):
         tolerance: float | None = None,
         *,
         generator: torch.Generator | None = None,
-        explore: float = 0.01,
+        explore: float | Bool[Tensor, "batch time"] = 0.01,
         overshoot: float = 0.0,
         knots: Knots | None = None,
+        seen: Float[Tensor, "batch time dim"] | None = None,
     ) -> Losses:
         """Prediction loss at every observation plus the loss of the predicted step sizes.
 
@@ -249,6 +250,8 @@ class PCODE(Model[PCODEConfig]):
         `overshoot` is the weight of an extra error, one observation past the end of each segment.
         It teaches lines to go a little further than they have to, so that the search finds longer
         steps much earlier; see `OVERSHOOT_CAP`. The paper has none.
+
+        `seen` is what the encoder reads instead of the values, for training with noise.
         """
         batch = self.prepare(batch, max(2, self.config.num_context))
         if knots is None:
@@ -257,65 +260,45 @@ class PCODE(Model[PCODEConfig]):
                     "a PCODE's loss needs a tolerance (or knots found before); got neither. Start "
                     "from the training loss of an RNN on the same data."
                 )
-            knots = find_knots(self, batch, tolerance, generator, explore)
-        rounds = Rounds.plan(batch, knots, self.clock(batch.times), self.config.num_context)
-        states = self._states(batch, rounds)
-        lines = self.lines(states, select_rows(_flat(batch.values), rounds.observation))
-        predicted = self.predict(lines, rounds.point_segment, rounds.point_offset)
-        observed = select_rows(_flat(batch.values), rounds.point)
-        prediction, errors = mean_error(batch, squared_error(predicted, observed), rounds.predicted)
-        step = self._step_loss(states, rounds)
+            stops: Stops = LookAhead(self, batch, tolerance, generator, explore)
+        else:
+            stops = Planned(knots)
+        walked = walk(self, batch, stops, seen)
+        targets = Targets.of(batch, walked, self.clock(batch.times), self.config.num_context)
+        states, lines = walked.states, walked.lines
+        predicted = self.predict(lines, targets.point_segment, targets.point_offset)
+        observed = select_rows(_flat(batch.values), targets.point)
+        prediction, errors = mean_error(batch, squared_error(predicted, observed), targets.predicted)
+        step = self._step_loss(states, targets)
         total = prediction + STEP_LOSS_WEIGHT * step
-        if overshoot and len(rounds.past):
-            total = total + overshoot * self._overshoot_loss(batch, lines, rounds)
+        if overshoot and len(targets.past):
+            total = total + overshoot * self._overshoot_loss(batch, lines, targets)
         return Losses(
             total=total,
             prediction=prediction,
             step=step,
             errors=errors,
-            num_steps=len(rounds.free),
-            mean_step=float(rounds.free_lengths.mean()) if len(rounds.free) else 1.0,
-            num_updates=len(rounds.observation),
+            num_steps=len(targets.free),
+            mean_step=float(targets.free_lengths.mean()) if len(targets.free) else 1.0,
+            num_updates=len(states),
         )
 
-    def _overshoot_loss(self, batch: Sequences, lines: Lines, rounds: Rounds) -> Float[Tensor, ""]:
+    def _overshoot_loss(self, batch: Sequences, lines: Lines, targets: Targets) -> Float[Tensor, ""]:
         """Capped error one past each segment's end, weighed like any other observation's."""
-        predicted = self.predict(lines, rounds.past_segment, rounds.past_offset)
-        error = squared_error(predicted, select_rows(_flat(batch.values), rounds.past))
-        return error.clamp(max=OVERSHOOT_CAP).sum() / len(rounds.point)
+        predicted = self.predict(lines, targets.past_segment, targets.past_offset)
+        error = squared_error(predicted, select_rows(_flat(batch.values), targets.past))
+        return error.clamp(max=OVERSHOOT_CAP).sum() / len(targets.point)
 
-    def _states(self, batch: Sequences, rounds: Rounds) -> Float[Tensor, "segments state"]:
-        """The state after every update: round k holds the k-th knot of all rows that have one.
-
-        All observations are known, so the encoder and the input side of the cell run once for
-        all knots; only the recurrent side runs round by round, on a shrinking prefix of rows.
-        """
-        inputs = None if batch.controls is None else _flat(batch.controls)
-        inputs = None if inputs is None else select_rows(inputs, rounds.observation)
-        values = select_rows(_flat(batch.values), rounds.observation)
-        encoded = self.encoder(with_inputs(values, inputs))
-        from_input = F.linear(encoded, self.cell.weight_ih, self.cell.bias_ih)
-        state = self.initial_state(rounds.sizes[0])
-        states = []
-        for gates, elapsed in zip(
-            from_input.split(rounds.sizes), rounds.elapsed.split(rounds.sizes), strict=True
-        ):
-            state = self.move(state[: len(gates)], elapsed)
-            from_state = F.linear(state, self.cell.weight_hh, self.cell.bias_hh)
-            state = gru_update(gates, from_state, state)
-            states.append(state)
-        return torch.cat(states)
-
-    def _step_loss(self, states: Tensor, rounds: Rounds) -> Float[Tensor, ""]:
+    def _step_loss(self, states: Tensor, targets: Targets) -> Float[Tensor, ""]:
         """Mean squared error of predicted steps, over the segments whose length was free.
 
         A segment cut short by the end of its sequence or by a change of control would have gone
         on: its length is a lower bound, and only a prediction below it is an error.
         """
-        if len(rounds.free) == 0:
+        if len(targets.free) == 0:
             return states.sum() * 0
-        error = self.predict_step(select_rows(states, rounds.free)) - rounds.free_lengths
-        error = torch.where(rounds.free_cut, error.clamp(max=0), error)
+        error = self.predict_step(select_rows(states, targets.free)) - targets.free_lengths
+        error = torch.where(targets.free_cut, error.clamp(max=0), error)
         return error.square().mean()
 
 

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from skipstone.knots import search_knots
 from skipstone.models.base import Losses, Model
 from skipstone.models.pcode import PCODE, STEP_LOSS_WEIGHT
 from skipstone.sequences import Sequences
@@ -61,8 +60,7 @@ class Objective:
         forced = torch.as_tensor(draws < self.recipe.explore)
         forced = forced[rank::ranks, : batch.times.shape[1]]
         tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
-        knots = search_knots(model, batch, tolerance, forced)
-        return model.loss(batch, knots=knots, overshoot=self.recipe.overshoot)
+        return model.loss(batch, tolerance, explore=forced, overshoot=self.recipe.overshoot)
 
     def _random(self, stream: int, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, stream, number])

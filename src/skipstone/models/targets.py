@@ -1,4 +1,4 @@
-"""How the knots of a batch are processed: in rounds, the k-th knot of every row together."""
+"""What a training step compares: which segment predicts which observation, and from how far."""
 
 from __future__ import annotations
 
@@ -8,27 +8,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from skipstone.knots import Knots
+from skipstone.knots import Walk
 from skipstone.sequences import Sequences
 
 
 @dataclass(frozen=True)
-class Rounds:
+class Targets:
     """Index arithmetic of a training step, all of it data.
 
-    Rows are sorted by their number of knots, so the rows of a round are a prefix of the rows of
-    the round before. Segments are numbered round by round. An observation is numbered
-    `row·time + index`, as in a flattened batch.
+    Segments are numbered as in the walk. An observation is numbered `row·time + index`, as in a
+    flattened batch.
     """
-
-    sizes: list[int]
-    """Number of rows in each round."""
-
-    observation: Int[Tensor, " segments"]
-    """The observation at which each segment begins."""
-
-    elapsed: Float[Tensor, " segments"]
-    """Time since the knot before; 0 for the first."""
 
     predicted: Bool[Tensor, "batch time"]
     """Where an observation is predicted: everywhere but at the first of each row."""
@@ -61,33 +51,23 @@ class Rounds:
     """True where a length is only a lower bound."""
 
     @classmethod
-    def plan(
+    def of(
         cls,
         batch: Sequences,
-        knots: Knots,
+        walk: Walk,
         clock: Float[Tensor, "batch time"],
         num_context: int,
-    ) -> Rounds:
-        """Lay out the knots of a batch; `clock` holds its times in the model's unit."""
-        at, dtype = knots.at, batch.values.dtype
-        count = at.sum(1)
-        rank = torch.empty_like(count)
-        rank[count.argsort(descending=True, stable=True)] = torch.arange(
-            len(count), device=count.device
-        )
-        sizes = (count[None, :] > torch.arange(int(count.max()), device=at.device)[:, None]).sum(1)
-        starts = sizes.cumsum(0) - sizes
-
-        # Number of the segment that predicts an observation: that of the last knot before it.
+    ) -> Targets:
+        """From the segments of a walk; `clock` holds the times in the model's unit."""
+        at, cut, dtype = walk.knots.at, walk.knots.cut, batch.values.dtype
+        # Which of its row's knots an observation is, or is predicted from.
         order = at.cumsum(1) - 1
         row, index = at.nonzero(as_tuple=True)
-        number = starts[order[row, index]] + rank[row]
+        number = walk.number[row, order[row, index]]
         time = clock[row, index]
         # The knots of a row are neighbours here; the last one's segment lasts to the row's end.
         last = torch.cat([row[1:] != row[:-1], row.new_ones(1, dtype=torch.bool)])
         following = torch.where(last, clock[row, -1], time.roll(-1))
-        first = torch.cat([row.new_ones(1, dtype=torch.bool), last[:-1]])
-        elapsed = torch.where(first, 0, time - time.roll(1))
 
         # From row-by-row order to round-by-round order.
         place = number.argsort()
@@ -95,17 +75,14 @@ class Rounds:
         predicted = batch.mask.clone()
         predicted[:, 0] = False
         point_row, point_index = predicted.nonzero(as_tuple=True)
-        point_segment = starts[order[point_row, point_index - 1]] + rank[point_row]
+        point_segment = walk.number[point_row, order[point_row, point_index - 1]]
         free = (index >= num_context - 1)[place].nonzero()[:, 0]
         # Not last in its row, so that another knot and at least one more observation follow.
-        ended = (~last & (index >= num_context - 1) & ~knots.cut[row, index]).nonzero()[:, 0]
+        ended = (~last & (index >= num_context - 1) & ~cut[row, index]).nonzero()[:, 0]
         past_row, past_index = row[ended], index.roll(-1)[ended] + 1
         lengths = (following - time)[place]
         start_time = time[place]
         return cls(
-            sizes=sizes.tolist(),
-            observation=(row * width + index)[place],
-            elapsed=elapsed[place].to(dtype),
             predicted=predicted,
             point=point_row * width + point_index,
             point_segment=point_segment,
@@ -115,5 +92,5 @@ class Rounds:
             past_offset=(clock[past_row, past_index] - time[ended]).to(dtype),
             free=free,
             free_lengths=lengths[free].to(dtype),
-            free_cut=knots.cut[row, index][place][free],
+            free_cut=cut[row, index][place][free],
         )

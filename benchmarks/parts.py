@@ -1,0 +1,255 @@
+"""The parts of the benchmark that answer with ratios."""
+
+from __future__ import annotations
+
+import pathlib
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import jax_peer, peers
+from benchmarks.cases import (
+    aim_steps,
+    mean_step,
+    staircase,
+    stepping_pcode,
+    still_pcode,
+    typical_row,
+    updates,
+)
+from benchmarks.measure import Run, Spread, interleave, peak_memory
+from benchmarks.report import Comparison, Part
+from benchmarks.settings import Settings
+from skipstone import ODERNN, PCODE, RNN, Path, Sequences, load
+from skipstone.models.base import Model
+from skipstone.tasks.shots import (
+    AFTER_SHOT,
+    POCKET,
+    SHOT,
+    SPACING,
+    TARGET,
+    random_shots,
+    random_tables,
+)
+
+TRAINING_BARS = {1: 1.6, 2.7: 0.85, 5: 0.6, 17: 0.45}
+"""PC-ODE over RNN in training, at most, by mean step."""
+
+ORACLE_BAR = 0.35
+"""PC-ODE over the oracle in training, at most."""
+
+LATENCY_BAR, THROUGHPUT_BAR = 0.8, 0.5
+"""RNN over PC-ODE in rollouts, alone and many at once, at least, relative to the mean step."""
+
+ODE_BAR = 8.0
+"""ODE-RNN over PC-ODE in rollouts, at least."""
+
+PLANNING_BAR = 2.0
+"""RNN over PC-ODE in planning, at least."""
+
+OVERSHOOTS = (0.0, 0.3)
+"""Training with the paper's loss, which the bars are about, and with the default recipe's."""
+
+WEIGHTS = pathlib.Path(__file__).parents[1] / "weights"
+
+
+def _data(settings: Settings, step: float, batch: int) -> Sequences:
+    return staircase(batch, step, observations=settings.observations, dim=settings.dim)
+
+
+def _still_pcode(settings: Settings) -> PCODE:
+    return still_pcode(settings.dim, **settings.sizes)
+
+
+def _rnn(settings: Settings) -> RNN:
+    torch.manual_seed(0)
+    return RNN(RNN.Config(dim=settings.dim, **settings.sizes))
+
+
+def _ode_rnn(settings: Settings, solver: str) -> ODERNN:
+    torch.manual_seed(0)
+    return ODERNN(ODERNN.Config(dim=settings.dim, solver=solver, **settings.sizes))
+
+
+def _pcode_name(step: float, overshoot: float = 0.0) -> str:
+    return f"PC-ODE, mean step {step:g}" + (f", overshoot {overshoot}" if overshoot else "")
+
+
+def training(settings: Settings) -> Part:
+    """Training steps at several mean steps beside the RNN's."""
+    part = Part("training")
+    rnn, model = _rnn(settings), _still_pcode(settings)
+    any_data = _data(settings, 1, settings.batch)
+    runs: dict[str, Run] = {
+        "RNN": peers.train(rnn, any_data),
+        "RNN, unfused": peers.train(peers.unfused(rnn), any_data),
+    }
+    steps = dict.fromkeys(runs, 1.0)
+    for step in settings.mean_steps:
+        batch = _data(settings, step, settings.batch)
+        for overshoot in OVERSHOOTS:
+            name = _pcode_name(step, overshoot)
+            runs[name] = peers.train_pcode(model, batch, overshoot)
+            steps[name] = peers.pcode_loss(model, batch).mean_step
+    samples = interleave(runs, settings.rounds, settings.turn_seconds)
+    part.add_times(samples, mean_step=steps)
+    # Beside the better of the two RNNs, whichever that is here.
+    reference = min(("RNN", "RNN, unfused"), key=lambda name: median(samples[name]))
+    for overshoot in OVERSHOOTS:
+        for step in settings.mean_steps:
+            bar = None if overshoot else TRAINING_BARS[step]
+            part.compare(samples, _pcode_name(step, overshoot), reference, at_most=bar)
+    return part
+
+
+def rollout(settings: Settings) -> Part:
+    """Rollouts read at all observation times: alone, where latency counts, and many at once."""
+    part = Part("rollout")
+    batch = _data(settings, settings.typical_step, settings.many)
+    pcodes = {step: stepping_pcode(batch, step, **settings.sizes) for step in settings.mean_steps}
+    others: dict[str, Model[Any]] = {
+        "RNN": _rnn(settings),
+        "ODE-RNN, dopri5": _ode_rnn(settings, "dopri5"),
+        "ODE-RNN, rk4": _ode_rnn(settings, "rk4"),
+    }
+    for size in (1, settings.many):
+        runs = {name: peers.roll_out(model, batch[:size]) for name, model in others.items()}
+        steps = dict.fromkeys(others, 1.0)
+        for step, model in pcodes.items():
+            name, own = _pcode_name(step), batch
+            if size == 1:
+                own = batch[typical_row(updates(model, batch))]
+            runs[name] = peers.roll_out(model, own)
+            steps[name] = mean_step(updates(model, own), model)
+        samples = interleave(runs, settings.rounds, settings.turn_seconds)
+        part.add_times(samples, batch=size, mean_step=steps)
+        for step in pcodes:
+            share = LATENCY_BAR if size == 1 else THROUGHPUT_BAR
+            judged = size == 1 or step == settings.typical_step
+            bar = share * steps[_pcode_name(step)] if judged else None
+            part.compare(samples, "RNN", _pcode_name(step), f"batch {size}", at_least=bar)
+        for other in ("ODE-RNN, dopri5", "ODE-RNN, rk4"):
+            name = _pcode_name(settings.typical_step)
+            part.compare(samples, other, name, f"batch {size}", at_least=ODE_BAR)
+    return part
+
+
+def everyone(settings: Settings) -> Part:
+    """All peers at one mean step: training steps, and rollouts of a large batch."""
+    part = Part("peers")
+    step = settings.typical_step
+    batch, large = _data(settings, step, settings.batch), _data(settings, step, settings.many)
+    pcode, stepping = _still_pcode(settings), stepping_pcode(large, step, **settings.sizes)
+    rnn, dopri5, rk4 = _rnn(settings), _ode_rnn(settings, "dopri5"), _ode_rnn(settings, "rk4")
+    cfc = peers.CfC(settings.dim, **settings.sizes)
+    horizon = settings.observations - cfc.num_context
+    trained: dict[str, Run] = {
+        "PC-ODE": peers.train_pcode(pcode, batch),
+        "RNN": peers.train(rnn, batch),
+        "RNN, unfused": peers.train(peers.unfused(rnn), batch),
+        "CfC": peers.training_step(cfc, lambda: cfc.loss(batch.values)),
+        "ODE-RNN, rk4": peers.train(rk4, batch),
+        "ODE-RNN, dopri5": peers.train(dopri5, batch),
+        "masked step": peers.train_masked(pcode, batch),
+        "oracle": peers.train_oracle(pcode, batch),
+    }
+    rolled: dict[str, Run] = {
+        "PC-ODE": peers.roll_out(stepping, large),
+        "RNN": peers.roll_out(rnn, large),
+        "CfC": lambda: cfc.rollout(large.values, horizon),
+        "ODE-RNN, rk4": peers.roll_out(rk4, large),
+        "ODE-RNN, dopri5": peers.roll_out(dopri5, large),
+    }
+    reason = jax_peer.missing()
+    if reason is None:
+        diffrax = jax_peer.DiffraxODERNN(dopri5)
+        trained["ODE-RNN, diffrax"] = diffrax.train(batch)
+        rolled["ODE-RNN, diffrax"] = diffrax.roll_out(large)
+    else:
+        part.skipped["ODE-RNN, diffrax"] = reason
+    for what, runs, size in (
+        ("training", trained, settings.batch),
+        ("rollout", rolled, settings.many),
+    ):
+        samples = interleave(runs, settings.slow_rounds, settings.turn_seconds)
+        part.add_times(samples, what=what, batch=size)
+        for name in list(runs)[1:]:
+            bar = ORACLE_BAR if name == "oracle" else None
+            part.compare(samples, "PC-ODE", name, what, at_most=bar)
+    return part
+
+
+def memory(settings: Settings) -> Part:
+    """Peak memory of a training step."""
+    part = Part("memory")
+    model = _still_pcode(settings)
+    rnn = peak_memory(peers.train(_rnn(settings), _data(settings, 1, settings.batch)))
+    part.rows.append({"name": "RNN", "peak_bytes": rnn})
+    for step in settings.mean_steps:
+        peak = peak_memory(peers.train_pcode(model, _data(settings, step, settings.batch)))
+        part.rows.append({"name": _pcode_name(step), "peak_bytes": peak})
+        share = Spread(*[peak / rnn] * 3)
+        bar = 1.0 if step == settings.typical_step else None
+        part.comparisons.append(Comparison(f"{_pcode_name(step)} over RNN", share, at_most=bar))
+    return part
+
+
+def planning(settings: Settings) -> Part:
+    """Candidate shots at a pool table scored: how near the target ball comes to the pocket."""
+    part = Part("planning")
+    context = _candidates(settings.many)
+    sizes: dict[str, Any] = {**settings.sizes, "time_unit": SPACING}
+    torch.manual_seed(0)
+    pcode = PCODE.for_data(context, **sizes)
+    aim_steps(pcode, context, settings.planning_step, lambda: _shoot(pcode, context))
+    pairs: dict[str, tuple[PCODE, Model[Any]]] = {
+        "untrained": (pcode, RNN.for_data(context, **sizes))
+    }
+    trained = [WEIGHTS / f"shots-{kind}-cpu-seed0" for kind in ("pcode", "rnn")]
+    if all(folder.exists() for folder in trained):
+        model, rnn = (load(folder) for folder in trained)
+        assert isinstance(model, PCODE)
+        pairs["trained"] = (model, rnn)
+    else:
+        part.skipped["trained models"] = "no weights/shots-*-cpu-seed0"
+    for kind, (model, rnn) in pairs.items():
+        runs: dict[str, Run] = {
+            "PC-ODE": lambda model=model: _score(model, context),
+            "RNN": lambda rnn=rnn: _score(rnn, context),
+        }
+        step = mean_step(_shoot(model, context), model)
+        samples = interleave(runs, settings.rounds, settings.turn_seconds)
+        part.add_times(samples, weights=kind, mean_step={"PC-ODE": step, "RNN": 1.0})
+        part.compare(samples, "RNN", "PC-ODE", kind, at_least=PLANNING_BAR)
+    return part
+
+
+def _candidates(count: int) -> Sequences:
+    """Many shots at one table, which has been at rest: contexts that end with the shot."""
+    rng = np.random.default_rng(0)
+    table = random_tables(rng, 1).reshape(1, 1, -1)
+    values = np.broadcast_to(table, (count, SHOT + 1, table.shape[-1]))
+    controls = np.zeros((count, SHOT + 1, 2))
+    controls[:, SHOT] = random_shots(rng, count)
+    return Sequences.from_array(values.copy(), SPACING, controls=controls)
+
+
+@torch.inference_mode()
+def _shoot(model: Model[Any], context: Sequences) -> Path:
+    """What follows the shots. The cue is taken away with the next observation."""
+    ends = context.ends
+    released = (ends[:, None] + SPACING, context.values.new_zeros(len(context), 1, 2))
+    return model.rollout(context, ends + AFTER_SHOT * SPACING, controls=released)
+
+
+@torch.inference_mode()
+def _score(model: Model[Any], context: Sequences) -> int:
+    """The best candidate."""
+    path = _shoot(model, context)
+    after = torch.arange(1, AFTER_SHOT + 1, dtype=torch.float64) * SPACING
+    balls = path.evaluate(context.ends[:, None] + after).unflatten(-1, (2, 2))
+    target = balls[..., TARGET, :]
+    distance = torch.linalg.vector_norm(target - target.new_tensor(POCKET), dim=-1)
+    return int(distance.amin(1).argmin())
