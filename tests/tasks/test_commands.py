@@ -49,7 +49,7 @@ def test_shapes_in_the_list():
     shapes = {name: task_shapes(task) for name, task in TASKS.items()}
     assert shapes["lines"] == ("10,000×21×2", "")
     assert shapes["pixels2d"] == ("10,000×45×784", "")
-    assert shapes["shots"] == ("10,000×39×4", "2")
+    assert shapes["shots"] == ("50,000×39×4", "2")
 
 
 @pytest.mark.parametrize(

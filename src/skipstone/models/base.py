@@ -141,8 +141,11 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """
 
     @abstractmethod
-    def loss(self, batch: Sequences) -> Losses:
-        """The training loss of a batch, teacher-forced."""
+    def loss(
+        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
+    ) -> Losses:
+        """The training loss of a batch, teacher-forced; `seen` is what the encoder reads of its
+        values, if not the values themselves."""
 
     def prepare(self, batch: Sequences, least: int) -> Sequences:
         """The batch on the model's device and dtype, after checking that it fits the model."""

@@ -113,11 +113,16 @@ class LatentODE(Model[LatentODEConfig]):
 
         return roll_out(self, context, until, None, to_the_end)
 
-    def loss(self, batch: Sequences) -> Losses:
-        """Error at every observation after the context."""
+    def loss(
+        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
+    ) -> Losses:
+        """Error at every observation after the context.
+
+        `seen` is what the encoder reads instead of the values, for training with noise.
+        """
         count = self.config.num_context
         batch = self.prepare(batch, count + 1)
-        state = read_context(self, batch.head(count))
+        state = read_context(self, batch.head(count), seen)
         orbits = Orbits(batch.values[:, count - 1], state)
         offsets = (batch.times[:, count:] - batch.times[:, count - 1, None]).div(
             self.config.time_unit

@@ -128,14 +128,20 @@ class ODERNN(Model[ODERNNConfig]):
             self, context, until, controls, one_unit, evaluations=lambda flows: flows.evaluations
         )
 
-    def loss(self, batch: Sequences) -> Losses:
-        """Error of predicting each observation from those before it."""
+    def loss(
+        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
+    ) -> Losses:
+        """Error of predicting each observation from those before it.
+
+        `seen` is what the encoder reads instead of the values, for training with noise.
+        """
         batch = self.prepare(batch, 2)
         # Longest first: the sequences that have a next observation are a prefix.
         order = batch.lengths.argsort(descending=True, stable=True)
         batch = batch[order]
         gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)
-        encoded = self.encoder(with_inputs(batch.values, batch.controls))
+        read = batch.values if seen is None else seen[order]
+        encoded = self.encoder(with_inputs(read, batch.controls))
         state = self.initial_state(len(batch))
         valid = batch.mask[:, 1:]
         starts, ends, evaluations = [], [], 0

@@ -268,7 +268,8 @@ class PCODE(Model[PCODEConfig]):
         states, lines = walked.states, walked.lines
         predicted = self.predict(lines, targets.point_segment, targets.point_offset)
         observed = select_rows(_flat(batch.values), targets.point)
-        prediction, errors = mean_error(batch, squared_error(predicted, observed), targets.predicted)
+        error = squared_error(predicted, observed)
+        prediction, errors = mean_error(batch, error, targets.predicted)
         step = self._step_loss(states, targets)
         total = prediction + STEP_LOSS_WEIGHT * step
         if overshoot and len(targets.past):
@@ -283,7 +284,9 @@ class PCODE(Model[PCODEConfig]):
             num_updates=len(states),
         )
 
-    def _overshoot_loss(self, batch: Sequences, lines: Lines, targets: Targets) -> Float[Tensor, ""]:
+    def _overshoot_loss(
+        self, batch: Sequences, lines: Lines, targets: Targets
+    ) -> Float[Tensor, ""]:
         """Capped error one past each segment's end, weighed like any other observation's."""
         predicted = self.predict(lines, targets.past_segment, targets.past_offset)
         error = squared_error(predicted, select_rows(_flat(batch.values), targets.past))

@@ -101,14 +101,20 @@ class RNN(Model[RNNConfig]):
         context = self.prepare(context, self.config.num_context)
         return roll_out(self, context, until, controls, one_unit)
 
-    def loss(self, batch: Sequences) -> Losses:
-        """Error of predicting each observation from those before it."""
+    def loss(
+        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
+    ) -> Losses:
+        """Error of predicting each observation from those before it.
+
+        `seen` is what the encoder reads instead of the values, for training with noise.
+        """
         batch = self.prepare(batch, 2)
         gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)[..., None]
         elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
         values = batch.values[:, :-1]
+        read = values if seen is None else seen[:, :-1]
         controls = None if batch.controls is None else batch.controls[:, :-1]
-        states, _ = self.cell(self.encoder(with_inputs(values, controls, elapsed)))
+        states, _ = self.cell(self.encoder(with_inputs(read, controls, elapsed)))
         predicted = values + self.decoder(with_inputs(states, gaps))
         valid = batch.mask[:, 1:]
         wanted = torch.nn.functional.pad(valid, (1, 0))

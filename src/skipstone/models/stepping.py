@@ -152,8 +152,13 @@ def roll_out(
     return Path(read, knots, stopped, status, spent)
 
 
-def read_context(model: Stepper[Any], context: Sequences) -> Float[Tensor, "batch state"]:
-    """The state after an update at each observation of the context."""
+def read_context(
+    model: Stepper[Any],
+    context: Sequences,
+    seen: Float[Tensor, "batch time dim"] | None = None,
+) -> Float[Tensor, "batch state"]:
+    """The state after an update at each observation of the context, or at what is `seen` of it."""
+    values = context.values if seen is None else seen
     gaps = (context.times.diff(dim=1) / model.config.time_unit).to(context.values.dtype)
     state = model.initial_state(len(context))
     elapsed = torch.zeros_like(state[:, 0])
@@ -162,7 +167,7 @@ def read_context(model: Stepper[Any], context: Sequences) -> Float[Tensor, "batc
             elapsed = gaps[:, i - 1]
             state = model.move(state, elapsed)
         inputs = None if context.controls is None else context.controls[:, i]
-        state = model.update(state, context.values[:, i], inputs, elapsed)
+        state = model.update(state, values[:, i], inputs, elapsed)
     return state
 
 

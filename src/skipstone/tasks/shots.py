@@ -94,7 +94,15 @@ def _observe(
 SHOTS = Task(
     name="shots",
     summary="a cue ball is shot at a target ball",
-    options=Options(observations=CONTEXT + AFTER_SHOT, spacing=SPACING),
+    # A planner looks for the rare shots that win: more of them than in the other tasks, so that a
+    # model has seen enough collisions.
+    options=Options(
+        trajectories=50_000,
+        observations=CONTEXT + AFTER_SHOT,
+        spacing=SPACING,
+        test=0.02,
+        validation=0.02,
+    ),
     observe=_observe,
     scene=lambda options: Scene(
         "plane", RADIUS, (*POCKET, POCKET_RADIUS), labels=("cue", "target")

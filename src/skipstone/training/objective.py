@@ -17,7 +17,7 @@ from skipstone.sequences import Sequences
 from skipstone.training.recipe import Recipe
 
 # What a stream of random numbers is for; each has its own.
-_ORDER, _EXPLORE = 0, 1
+_ORDER, _EXPLORE, _NOISE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,28 @@ class Objective:
     def losses(self, model: Model[Any], step: int, rank: int = 0, ranks: int = 1) -> Losses:
         """The losses of a step, or of one process's share of it.
 
-        Shares interleave, and exploration is drawn for the whole batch first: together the
-        processes do exactly what one would.
+        Shares interleave, and noise and exploration are drawn for the whole batch first: together
+        the processes do exactly what one would.
         """
         rows = self.rows(step)
-        batch = self.train[rows[rank::ranks]]
+        share = slice(rank, None, ranks)
+        weight = next(model.parameters())
+        batch = self.train[rows[share]].to(weight.device, weight.dtype)
+        shape, width = (len(rows), self.train.times.shape[1]), batch.times.shape[1]
+        seen = None
+        if self.recipe.noise:
+            draws = self._random(_NOISE, step).standard_normal((*shape, batch.dim), np.float32)
+            noise = torch.as_tensor(draws[share, :width]).to(batch.values)
+            seen = batch.values + self.recipe.noise * self.variance**0.5 * noise
         if not isinstance(model, PCODE):
-            return model.loss(batch)
+            return model.loss(batch, seen=seen)
         assert self.tolerance is not None
-        draws = self._random(_EXPLORE, step).random((len(rows), self.train.times.shape[1]))
-        forced = torch.as_tensor(draws < self.recipe.explore)
-        forced = forced[rank::ranks, : batch.times.shape[1]]
+        draws = self._random(_EXPLORE, step).random(shape)
+        forced = torch.as_tensor(draws < self.recipe.explore)[share, :width]
         tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
-        return model.loss(batch, tolerance, explore=forced, overshoot=self.recipe.overshoot)
+        return model.loss(
+            batch, tolerance, explore=forced, overshoot=self.recipe.overshoot, seen=seen
+        )
 
     def _random(self, stream: int, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, stream, number])
