@@ -11,7 +11,7 @@ import torch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, load_task
 from skipstone.evaluation.rollouts import predict
 from skipstone.planning import ImaginedScore, ShotSpace, TrueScore, game
-from skipstone.planning.game import closest_approach, closest_observation, imagine
+from skipstone.planning.game import Measure, closest_approach, closest_observation, imagine
 from skipstone.tasks.shots import POCKET, SHOT, SPEEDS, random_tables
 
 DATA = load_task("shots", trajectories=30, cache=False)
@@ -32,6 +32,7 @@ def tables_and_shots(count: int, candidates: int = 1) -> tuple[np.ndarray, torch
     return tables, ShotSpace().sample(np.random.default_rng(4), count, candidates).double()
 
 
+each_measure = pytest.mark.parametrize("measure", [closest_observation, closest_approach])
 each_model = pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN])
 
 
@@ -77,28 +78,28 @@ def test_a_fast_ball_is_seen_between_observations() -> None:
     assert float(closest_observation(path)) == pytest.approx(np.hypot(0.4, 0.2))
 
 
-@pytest.mark.parametrize("continuous", [False, True])
-def test_batches_do_not_change_scores(monkeypatch: pytest.MonkeyPatch, continuous: bool) -> None:
+@each_measure
+def test_batches_do_not_change_scores(monkeypatch: pytest.MonkeyPatch, measure: Measure) -> None:
     tables, shots = tables_and_shots(3, 5)
     model = small(PCODE)
-    whole = ImaginedScore(model, tables, continuous=continuous)
+    whole = ImaginedScore(model, tables, measure)
     together = whole(shots)
     monkeypatch.setattr(game, "ROWS", 4)
-    apart = ImaginedScore(model, tables, continuous=continuous)
+    apart = ImaginedScore(model, tables, measure)
     torch.testing.assert_close(together, apart(shots))
     assert (whole.rollouts, whole.updates) == (apart.rollouts, apart.updates)
     assert whole.rollouts == 15
     assert whole.updates > 15
 
 
-@pytest.mark.parametrize("continuous", [False, True])
-def test_score_can_be_differentiated_by_the_shot(continuous: bool) -> None:
+@each_measure
+def test_score_can_be_differentiated_by_the_shot(measure: Measure) -> None:
     tables, shots = tables_and_shots(2, 2)
     model = small(PCODE)
     # A point that jumps from one observation to another has no derivative: keep steps fixed.
     with torch.no_grad():
         model.step_size.weight.zero_()
-    score = ImaginedScore(model, tables, continuous=continuous)
+    score = ImaginedScore(model, tables, measure)
     assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6)
 
 

@@ -11,9 +11,8 @@ from torch.nn import functional as F
 class ResidualMLP(nn.Module):
     """An MLP with ReLU whose inner layers add to their input.
 
-    It comes apart at its first and last layer (`first`, `body`, `last`), because both are affine:
-    along a straight line the first layer need not be computed at every point, and the difference
-    of two outputs needs the last layer only once.
+    It comes apart after its first layer, because that is affine: along a straight line it need not
+    be computed at every point.
     """
 
     def __init__(
@@ -24,16 +23,18 @@ class ResidualMLP(nn.Module):
         self.inner = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers - 2))
         self.last = nn.Linear(hidden, outputs, bias=output_bias)
 
-    def body(self, first: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """All between the first layer's output and the last layer's input."""
+    def after_first(self, first: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows outputs"]:
+        """All after the first layer, whose output this takes."""
         features = F.relu(first)
         for layer in self.inner:
-            features = features + F.relu(layer(features))
-        return features
+            # In place where no gradient needs it: moving memory takes as long as multiplying.
+            inner = F.relu(layer(features), inplace=True)
+            features = inner.add_(features) if not inner.requires_grad else inner + features
+        return self.last(features)
 
     def forward(self, inputs: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
         """The whole network."""
-        return self.last(self.body(self.first(inputs)))
+        return self.after_first(self.first(inputs))
 
 
 def gru_update(

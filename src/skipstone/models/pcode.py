@@ -73,24 +73,26 @@ class PCODEConfig(ModelConfig):
             )
 
 
+BLOCK = 4096
+"""Points that are decoded together: what is computed on the way should stay in the cache."""
+
+
 class Lines(NamedTuple):
     """Segments of a `PCODE`, with the decoder's first layer already applied.
 
     That layer is affine and the latent state moves on a straight line, so its output does too:
-    `first + slope·s` at offset s.
+    `first + slope·s` at offset s. What the rest of the decoder makes of it, and the origin, add up
+    to the prediction.
     """
 
-    values: Float[Tensor, "lines dim"]
-    """Observation at the start; zero for the absolute readout."""
+    origin: Float[Tensor, "lines dim"]
+    """Observation at the start less what is decoded there; zero for the absolute readout."""
 
     first: Float[Tensor, "lines hidden"]
     """First layer's output at the start."""
 
     slope: Float[Tensor, "lines hidden"]
     """Its change per unit of time."""
-
-    base: Float[Tensor, "lines hidden"]
-    """Last layer's input at the start; zero for the absolute readout."""
 
 
 class PCODE(Model[PCODEConfig]):
@@ -163,8 +165,8 @@ class PCODE(Model[PCODEConfig]):
         first = F.linear(state, weight, self.decoder.first.bias)
         slope = F.linear(state[:, half:], self.config.velocity_scale * weight[:, :half])
         if self.config.readout == "absolute":
-            return Lines(torch.zeros_like(values), first, slope, torch.zeros_like(first))
-        return Lines(values, first, slope, self.decoder.body(first))
+            return Lines(torch.zeros_like(values), first, slope)
+        return Lines(values - self.decoder.after_first(first), first, slope)
 
     def advance(
         self,
@@ -189,11 +191,15 @@ class PCODE(Model[PCODEConfig]):
         self, lines: Lines, index: Int[Tensor, " points"], offsets: Float[Tensor, " points"]
     ) -> Float[Tensor, "points dim"]:
         """Predictions at offsets from the start of some of the lines."""
-        return self._decode(Lines(*(select_rows(part, index) for part in lines)), offsets)
+        decoded = [
+            self._decode(Lines(*(select_rows(part, block) for part in lines)), along)
+            for block, along in zip(index.split(BLOCK), offsets.split(BLOCK), strict=True)
+        ]
+        return decoded[0] if len(decoded) == 1 else torch.cat(decoded)
 
     def _decode(self, lines: Lines, offsets: Float[Tensor, " lines"]) -> Float[Tensor, "lines dim"]:
-        body = self.decoder.body(torch.addcmul(lines.first, lines.slope, offsets[:, None]))
-        return lines.values + self.decoder.last(body - lines.base)
+        first = torch.addcmul(lines.first, lines.slope, offsets[:, None])
+        return lines.origin + self.decoder.after_first(first)
 
     # Prediction.
 

@@ -157,18 +157,41 @@ def read_context(
     context: Sequences,
     seen: Float[Tensor, "batch time dim"] | None = None,
 ) -> Float[Tensor, "batch state"]:
-    """The state after an update at each observation of the context, or at what is `seen` of it."""
+    """The state after an update at each observation of the context, or at what is `seen` of it.
+
+    As long as all rows are the same, one is read for all of them: the candidates of a planner
+    differ only in what they do at the end.
+    """
     values = context.values if seen is None else seen
     gaps = (context.times.diff(dim=1) / model.config.time_unit).to(context.values.dtype)
+    gaps = torch.nn.functional.pad(gaps, (1, 0))
     state = model.initial_state(len(context))
-    elapsed = torch.zeros_like(state[:, 0])
-    for i in range(context.values.shape[1]):
+    read = (
+        [values, gaps[..., None]]
+        if context.controls is None
+        else [values, gaps[..., None], context.controls]
+    )
+    alike = _alike(state, read)
+    for i in range(values.shape[1]):
+        rows = slice(1 if i < alike else None)
+        if i <= alike:
+            state = state[rows] if i < alike else state.expand(len(context), -1)
+        elapsed = gaps[rows, i]
         if i > 0:
-            elapsed = gaps[:, i - 1]
             state = model.move(state, elapsed)
-        inputs = None if context.controls is None else context.controls[:, i]
-        state = model.update(state, values[:, i], inputs, elapsed)
-    return state
+        inputs = None if context.controls is None else context.controls[rows, i]
+        state = model.update(state, values[rows, i], inputs, elapsed)
+    return state.expand(len(context), -1)
+
+
+def _alike(state: Float[Tensor, "batch state"], read: list[Tensor]) -> int:
+    """Observations up to which all rows of a context are the same; 0 if gradients tell them
+    apart."""
+    if any(part.requires_grad for part in read):
+        return 0
+    same = [(part == part[:1]).all(2).all(0) for part in read]
+    together = torch.stack(same).all(0) & (state == state[:1]).all()
+    return int(together.long().cumprod(0).sum())
 
 
 def one_unit(state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:

@@ -14,7 +14,13 @@ from jaxtyping import Bool, Float
 from skipstone.errors import require_number
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.models.base import Model
-from skipstone.planning.game import ImaginedScore, ShotSpace, TrueScore
+from skipstone.planning.game import (
+    ImaginedScore,
+    ShotSpace,
+    TrueScore,
+    closest_approach,
+    closest_observation,
+)
 from skipstone.planning.planners import (
     CrossEntropy,
     GradientDescent,
@@ -27,6 +33,9 @@ from skipstone.tasks.shots import POCKET_RADIUS, random_tables
 
 SIMULATOR = "simulator"
 """The contestant that knows what truly happens."""
+
+MEASURES = {"observations": closest_observation, "all times": closest_approach}
+"""When the distance to the pocket can be measured."""
 
 REPEATS = 11
 """Shots planned one after the other to time them."""
@@ -68,7 +77,7 @@ class Result:
     """How it searches."""
 
     times: str
-    """Where the distance to the pocket is measured: at observations, or at all times."""
+    """When the distance to the pocket is measured: one of `MEASURES`."""
 
     rollouts: list[int]
     """Candidates scored for each shot."""
@@ -102,11 +111,11 @@ class Experiment:
         for model in models.values():
             ImaginedScore(model, self.tables[:1])
 
-    def contestants(self, continuous: bool) -> dict[str, Callable[[Any], Score]]:
+    def contestants(self, times: str) -> dict[str, Callable[[Any], Score]]:
         """Score functions by name, each waiting for its tables; the simulator first."""
 
         def imagined(model: Model[Any]) -> Callable[[Any], Score]:
-            return lambda tables: ImaginedScore(model, tables, continuous=continuous)
+            return lambda tables: ImaginedScore(model, tables, MEASURES[times])
 
         models = {name: imagined(model) for name, model in self._models.items()}
         return {SIMULATOR: TrueScore, **models}
@@ -122,22 +131,21 @@ class Experiment:
         candidates = ShotSpace().sample(self._rng(), len(self.tables), self._settings.rollouts)
         won = (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
         results = []
-        for continuous in (False, True):
-            for name, score_for in self.contestants(continuous).items():
-                if name == SIMULATOR and not continuous:
+        for times in MEASURES:
+            for name, score_for in self.contestants(times).items():
+                # The simulator is exact: it has no other way to measure.
+                if name == SIMULATOR and times != "all times":
                     continue
-                planner = f"{name}, random shooting"
-                score = self._watched(score_for(self.tables), planner, won.size)
+                what = f"{name}, random shooting, {times}"
+                score = self._watched(score_for(self.tables), what, won.size)
                 shares = best_of(score(candidates).numpy(), won, counts)
-                results.append(
-                    self._result(name, RandomShooting(), continuous, counts, shares, score)
-                )
+                results.append(self._result(name, RandomShooting(), times, counts, shares, score))
         return results
 
     def searches(self) -> list[Result]:
         """The better planners, with the same number of rollouts."""
         rollouts, results = self._settings.rollouts, []
-        for name, score_for in self.contestants(continuous=True).items():
+        for name, score_for in self.contestants("all times").items():
             planners: list[Planner] = [CrossEntropy(rollouts=rollouts)]
             if name != SIMULATOR:
                 planners.append(GradientDescent(rollouts=rollouts))
@@ -147,13 +155,15 @@ class Experiment:
                 )
                 plan = planner.plan(score, ShotSpace(), len(self.tables), self._rng())
                 shares = self.play(plan)[:, None].astype(float)
-                results.append(self._result(name, planner, True, [plan.rollouts], shares, score))
+                results.append(
+                    self._result(name, planner, "all times", [plan.rollouts], shares, score)
+                )
         return results
 
     def wall_times(self) -> dict[str, Estimate]:
         """Seconds to plan one shot by random shooting, contestants taking turns."""
         planner = RandomShooting(rollouts=self._settings.rollouts)
-        contestants = self.contestants(continuous=False)
+        contestants = self.contestants("observations")
         seconds: dict[str, list[float]] = {name: [] for name in contestants}
         for repeat in range(REPEATS + 1):
             table = self.tables[[repeat % len(self.tables)]]
@@ -185,7 +195,7 @@ class Experiment:
         self,
         name: str,
         planner: Planner,
-        continuous: bool,
+        times: str,
         rollouts: list[int],
         shares: Float[np.ndarray, "tables counts"],
         score: Any,
@@ -193,7 +203,7 @@ class Experiment:
         return Result(
             contestant=name,
             planner=title(planner),
-            times="continuous" if continuous else "observations",
+            times=times,
             rollouts=rollouts,
             success=self._bootstrap.ratios(shares, np.ones_like(shares)),
             updates=score.updates / score.rollouts,

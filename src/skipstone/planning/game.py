@@ -28,11 +28,16 @@ from skipstone.tasks.shots import (
     random_shots,
 )
 
-ROWS = 2_000
-"""Candidates that are rolled out together: enough to fill the machine, few enough for its cache."""
+ROWS = 1_000
+"""Candidates that are rolled out together: enough to fill the machine, few enough for its cache. A
+thousand for the same table read its context once."""
 
 PIECES = 4
 """Straight pieces in which a segment is measured: within one, a path bends only slightly."""
+
+
+Measure = Callable[[Path], Float[Tensor, " rows"]]
+"""How bad each path of a batch is."""
 
 
 class ShotSpace:
@@ -101,25 +106,26 @@ class TrueScore(_Score):
 class ImaginedScore(_Score):
     """What a model trained on `shots` imagines, by rolling it out.
 
-    The distance is measured at the observations, as in the paper, or, if `continuous`, at all
-    times: a ball that is fast passes the pocket between two observations. It can be
-    differentiated by the shots.
+    `measure` makes a score of each imagined path: `closest_observation` as in the paper, or
+    `closest_approach`, at all times, since a ball that is fast passes the pocket between two
+    observations. Scores can be differentiated by the shots.
     """
 
-    def __init__(self, model: Any, tables: Any, *, continuous: bool = False):
+    def __init__(self, model: Any, tables: Any, measure: Measure | None = None):
         super().__init__(tables)
         self.model = checked_model(model)
-        self.continuous = continuous
+        self.measure = closest_observation if measure is None else measure
 
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
     ) -> Float[Tensor, " rows"]:
         with torch.inference_mode(not shots.requires_grad):
             path = imagine(self.model, tables, shots)
-            distance = closest_approach(path) if self.continuous else closest_observation(path)
+            score = self.measure(path)
         self.updates += int(path.num_updates.sum())
         self.evaluations += int(path.num_evaluations.sum())
-        return distance.clone()
+        # Outside inference mode, so that scores are tensors like any others.
+        return score.clone()
 
 
 def imagine(

@@ -17,7 +17,7 @@ from skipstone.errors import InvalidInput
 from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.planning.experiment import SIMULATOR, Settings, run_experiment
-from skipstone.planning.game import ImaginedScore, ShotSpace
+from skipstone.planning.game import ImaginedScore, ShotSpace, closest_approach
 from skipstone.planning.picture import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.planning.planners import CrossEntropy
 from skipstone.plotting import (
@@ -111,7 +111,7 @@ def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Ta
 def show_shot(run: Run, rollouts: int, seed: int, out: Path) -> list[Path]:
     """Plan one shot at a random table, then draw and animate it; return what was written."""
     model, tables = run.load(), random_tables(np.random.default_rng(seed), 1)
-    score = ImaginedScore(model, tables, continuous=True)
+    score = ImaginedScore(model, tables, closest_approach)
     planner = CrossEntropy(rollouts=rollouts)
     plan = planner.plan(score, ShotSpace(), 1, np.random.default_rng([seed, 1]))
     shot = planned_shot(model, tables[0], plan.actions[0].double().numpy())
