@@ -174,7 +174,7 @@ def walk(
 
 class LookAhead:
     """Stops where a line leaves the tolerance: decodes along it, a block of observations at a
-    time."""
+    time, until it misses."""
 
     def __init__(
         self,
@@ -190,10 +190,19 @@ class LookAhead:
                 f"{tolerance}."
             )
         self._model, self._tolerance = model, tolerance
-        self._clock, self._values = model.clock(batch.times), batch.values.flatten(0, 1)
-        self._last, self._width = batch.lengths - 1, batch.mask.shape[1]
-        self._forced = _drawn(batch, generator, explore).flatten()
-        self._changed = None if batch.controls is None else changes(batch.controls).flatten()
+        self._values, self._width = batch.values.flatten(0, 1), batch.mask.shape[1]
+        self._clock = model.clock(batch.times).flatten()
+        last = batch.lengths - 1
+        # Exploration can only put a stop off, to the next observation where none was drawn; a
+        # change of control stops every line. Both are known for all observations in advance.
+        self._allowed = next_true(~_drawn(batch, generator, explore)).flatten()
+        ends = torch.zeros_like(batch.mask).scatter_(1, last[:, None], True)
+        self._changed = None
+        if batch.controls is not None:
+            changed = changes(batch.controls)
+            self._changed = changed.flatten()
+            ends = ends | changed
+        self._last, self._end = last, next_true(ends).flatten()
 
     @torch.no_grad()
     def following(
@@ -203,46 +212,65 @@ class LookAhead:
         knot: Int[Tensor, " rows"],
         length: Int[Tensor, " rows"],
     ) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
-        """Look ahead until every row has to stop, or has come to its end."""
-        start, last = self._clock[rows, knot], self._last[rows]
-        stop, broken = torch.full_like(knot, NEVER), torch.full_like(knot, NEVER)
-        reached, block = knot, length + 1
-        going = torch.arange(len(rows), device=rows.device)
-        while len(going):
-            width = torch.zeros_like(block)
-            width[going] = block[going].minimum(last[going] - reached[going])
-            line = torch.arange(len(width), device=width.device).repeat_interleave(width)
-            within = torch.arange(len(line), device=line.device) - (width.cumsum(0) - width)[line]
-            index = reached[line] + 1 + within
-            place = rows[line] * self._width + index
-            offset = (self._clock.flatten()[place] - start[line]).to(self._values.dtype)
+        """Look ahead until every row has missed, or has come to an end.
+
+        A line that first misses at observation b stops at the one before, but always takes its
+        first step.
+        """
+        row = rows * self._width
+        knot = row + knot
+        last, end = row + self._last[rows], row + self._end[knot + 1]
+        missed = self._first_misses(lines, knot, length + 1, end)
+        stop = torch.maximum(missed - 1, knot + 1).minimum(last)
+        stop = (row + self._allowed[stop]).minimum(end)
+        stop = torch.where(missed < NEVER, stop, end)
+        cut = stop == last if self._changed is None else (stop == last) | self._changed[stop]
+        return torch.where(stop == last, NEVER, stop - row), cut
+
+    def _first_misses(
+        self,
+        lines: Any,
+        knot: Int[Tensor, " rows"],
+        block: Int[Tensor, " rows"],
+        end: Int[Tensor, " rows"],
+    ) -> Int[Tensor, " rows"]:
+        """The first observation up to its end that each line misses, or `NEVER`."""
+        start, missed = self._clock[knot], torch.full_like(knot, NEVER)
+        going, reached = torch.arange(len(knot), device=knot.device), knot
+        while True:
+            # Rows that go on, each with the observations of its block.
+            width = block.minimum(end[going] - reached)
+            line = going.repeat_interleave(width)
+            begin = (reached + 1 - (width.cumsum(0) - width)).repeat_interleave(width)
+            place = begin + torch.arange(len(line), device=line.device)
+            offset = (self._clock[place] - start[line]).to(self._values.dtype)
             predicted = self._model.predict(lines, line, offset)
             error = squared_error(predicted, select_rows(self._values, place))
-            # A line is broken from the first observation at which it misses the tolerance.
-            missed = torch.where(error < self._tolerance, NEVER, index)
-            broken = broken.scatter_reduce(0, line, missed, "amin")
-            stops = (index >= broken[line]) & ~self._forced[place - 1]
-            if self._changed is not None:
-                stops = stops | self._changed[place - 1]
-            # It always takes its first step.
-            stops = torch.where(stops & (index > knot[line] + 1), index - 1, NEVER)
-            stop = stop.scatter_reduce(0, line, stops, "amin")
-            reached, block = reached + width, 2 * block
-            going = ((stop == NEVER) & (reached < last)).nonzero()[:, 0]
-        cut = stop == NEVER
-        if self._changed is not None:
-            cut = cut | self._changed[(rows * self._width + stop.clamp(max=self._width - 1))]
-        return stop, cut
+            misses = (~(error < self._tolerance)).nonzero()[:, 0]
+            missed.scatter_reduce_(0, line[misses], place[misses], "amin")
+            reached = reached + width
+            unknown = ((missed[going] == NEVER) & (reached < end[going])).nonzero()[:, 0]
+            if len(unknown) == 0:
+                return missed
+            going, reached, block = going[unknown], reached[unknown], 2 * block[unknown]
+
+
+def next_true(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """The index of the first True at or after each place of its row; the last, if there is none."""
+    index = torch.arange(mask.shape[1], device=mask.device)
+    found = torch.where(mask, index, mask.shape[1] - 1)
+    return found.flip(1).cummin(dim=1).values.flip(1)
 
 
 class Planned:
     """Stops at knots that are known."""
 
     def __init__(self, knots: Knots):
-        places = torch.arange(knots.at.shape[1], device=knots.at.device)
-        later = torch.where(knots.at, places, NEVER).flip(1).cummin(dim=1).values.flip(1)
-        never = torch.full_like(later[:, :1], NEVER)
-        self._next, self._cut = torch.cat([later[:, 1:], never], dim=1), knots.cut
+        # The last observation of a row is never a knot: found there, there is none.
+        following = next_true(knots.at).roll(-1, dims=1)
+        there = knots.at.gather(1, following)
+        there[:, -1] = False
+        self._next, self._cut = torch.where(there, following, NEVER), knots.cut
 
     def following(
         self,
