@@ -5,7 +5,14 @@ Importing this registers `skipstone/Pool-v0`, if Gymnasium is installed.
 
 from importlib.util import find_spec
 
-from skipstone.planning.game import ImaginedScore, ShotSpace, TrueScore
+from skipstone.planning.game import (
+    ImaginedScore,
+    ShotSpace,
+    TrueScore,
+    closest_approach,
+    closest_observation,
+)
+from skipstone.planning.picture import draw_shot, planned_shot
 from skipstone.planning.planners import (
     ActionSpace,
     CrossEntropy,
@@ -27,6 +34,10 @@ __all__ = [
     "Score",
     "ShotSpace",
     "TrueScore",
+    "closest_approach",
+    "closest_observation",
+    "draw_shot",
+    "planned_shot",
 ]
 
 if find_spec("gymnasium") is not None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, UInt8
 
 from skipstone.models.base import Model
-from skipstone.planning.game import imagine
+from skipstone.planning.game import checked_shots, checked_tables, imagine
 from skipstone.plotting import (
     FAINT,
     GREY,
@@ -73,10 +73,9 @@ class Shot:
     imagined: Imagined | None = None
 
 
-def planned_shot(
-    model: Model[Any], table: Float[np.ndarray, "2 2"], action: Float[np.ndarray, 2]
-) -> Shot:
+def planned_shot(model: Model[Any], table: Any, action: Any) -> Shot:
     """Play a shot, and let a model imagine it."""
+    table, action = checked_tables([table])[0], checked_shots([action])[0]
     with torch.inference_mode():
         path = imagine(model, table[None], torch.as_tensor(action[None], dtype=torch.float32))
         times = torch.linspace(0, AFTER_SHOT * SPACING, FINE * AFTER_SHOT + 1, dtype=torch.float64)

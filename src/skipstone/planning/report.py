@@ -123,36 +123,39 @@ def show_shot(run: Run, rollouts: int, seed: int, out: Path) -> list[Path]:
 
 def results_table(content: dict[str, Any]) -> Table:
     """Success with all rollouts, and what it costs, a line for each way to plan."""
+    rollouts = content["settings"]["rollouts"]
     table = Table(
         "model",
         "planner",
         "distance at",
-        _number("rollouts"),
         _number("success %"),
-        _number("interval"),
         _number("updates"),
         _number("evaluations"),
-        _number("seconds a shot"),
+        _number("s/shot"),
         box=box.SIMPLE_HEAD,
+        caption=f"{rollouts:,} rollouts a shot, {content['settings']['tables']} tables; updates "
+        "and evaluations are of one rollout.",
     )
     for result in content["results"]:
         name, success = result["contestant"], result["success"][-1]
-        timed = result["planner"] == "random shooting" and (
-            result["times"] == "observations" or name == SIMULATOR
-        )
+        timed = result["planner"] == "random shooting" and _as_in_the_paper(result)
         seconds = content["seconds_per_shot"][name]["value"] if timed else None
+        low, value, high = (100 * success[key] for key in ("low", "value", "high"))
         table.add_row(
             name,
             result["planner"],
             result["times"],
-            f"{result['rollouts'][-1]:,}",
-            f"{100 * success['value']:.1f}",
-            f"{100 * success['low']:.1f} to {100 * success['high']:.1f}",
+            f"{value:.1f} ({low:.0f}–{high:.0f})",
             f"{result['updates']:.1f}" if result["updates"] else "",
             f"{result['evaluations']:.0f}" if result["evaluations"] else "",
             f"{seconds:.3f}" if seconds is not None else "",
         )
     return table
+
+
+def _as_in_the_paper(result: dict[str, Any]) -> bool:
+    """Measured at observations; the simulator knows no others."""
+    return result["times"] == "observations" or result["contestant"] == SIMULATOR
 
 
 def _number(title: str) -> Column:
@@ -164,8 +167,7 @@ def draw_success(content: dict[str, Any]) -> Figure:
     curves = [
         result
         for result in content["results"]
-        if result["planner"] == "random shooting"
-        and (result["times"] == "observations" or result["contestant"] == SIMULATOR)
+        if result["planner"] == "random shooting" and _as_in_the_paper(result)
     ]
     with look():
         figure = new_figure(5.2, 3.4)

@@ -1,0 +1,24 @@
+"""Plan one shot at pool with a trained model, play it, and draw what was imagined and what came."""
+
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+import skipstone
+from skipstone.planning import CrossEntropy, ImaginedScore, ShotSpace, draw_shot, planned_shot
+
+table = gymnasium.make("skipstone/Pool-v0")
+balls, _ = table.reset(seed=1)
+tables = balls.reshape(1, 2, 2)
+
+weights = Path(__file__).parents[1] / "weights" / "shots-pcode-cpu-seed0"
+model = skipstone.load(weights)
+score = ImaginedScore(model, tables)
+plan = CrossEntropy(rollouts=1_000).plan(score, ShotSpace(), 1, np.random.default_rng(0))
+
+shot = plan.actions[0].numpy()
+_, reward, _, _, info = table.step(shot)
+print(f"{score.updates / score.rollouts:.1f} updates a rollout, imagined {plan.scores[0]:.3f}")
+print(f"shot {shot}: {'in' if reward else 'missed'}, closest {info['pocket_distance']:.3f}")
+draw_shot(planned_shot(model, tables[0], shot)).savefig("shot.png")

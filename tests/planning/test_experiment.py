@@ -1,0 +1,182 @@
+"""The planning experiment: exact where it can be, and from run folders to files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from skipstone import PCODE, RNN, InvalidInput
+from skipstone.cli import main
+from skipstone.planning.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
+from skipstone.planning.report import draw_success, find_runs, results_table
+from skipstone.training.jobs import Job, run_job
+
+SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
+SMALL = Settings(tables=6, rollouts=300)
+
+
+def models() -> dict[str, Any]:
+    torch.manual_seed(0)
+    return {"PC-ODE": PCODE.from_config(SHAPE).eval(), "RNN": RNN.from_config(SHAPE).eval()}
+
+
+@pytest.fixture(scope="module")
+def content() -> dict[str, Any]:
+    return run_experiment(models(), SMALL, lambda what, share: None)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    for model in ("rnn", "pcode"):
+        job = Job(task="shots", model=model, preset="smoke", tolerance=1e-3, steps=2)
+        run_job(job, root, device="cpu", progress=False)
+    return root
+
+
+def test_best_of_n_is_the_mean_over_all_choices_of_n() -> None:
+    rng = np.random.default_rng(0)
+    scores, won = rng.random((3, 7)), rng.random((3, 7)) < 0.4
+    scores[0, 2] = np.nan
+    for count in range(1, 8):
+        expected = [
+            np.mean(
+                [
+                    row_won[min(chosen, key=lambda i: (np.isnan(row[i]), row[i]))]
+                    for chosen in itertools.combinations(range(7), count)
+                ]
+            )
+            for row, row_won in zip(scores, won, strict=True)
+        ]
+        np.testing.assert_allclose(best_of(scores, won, [count])[:, 0], expected)
+
+
+def test_one_rollout_is_a_random_shot_for_everyone(content: dict[str, Any]) -> None:
+    curves = [r for r in content["results"] if r["planner"] == "random shooting"]
+    assert len(curves) == 5
+    first = [curve["success"][0]["value"] for curve in curves]
+    np.testing.assert_allclose(first, first[0])
+    assert {curve["rollouts"][0] for curve in curves} == {1}
+    assert {curve["rollouts"][-1] for curve in curves} == {300}
+
+
+def test_nobody_beats_the_simulator(content: dict[str, Any]) -> None:
+    best = next(r for r in content["results"] if r["contestant"] == SIMULATOR)
+    values = [point["value"] for point in best["success"]]
+    assert values == sorted(values)
+    for result in content["results"]:
+        for count, point in zip(result["rollouts"], result["success"], strict=True):
+            if result["planner"] == "random shooting":
+                assert point["value"] <= values[best["rollouts"].index(count)] + 1e-12
+            assert point["low"] <= point["value"] <= point["high"]
+
+
+def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
+    costs = {(r["contestant"], r["planner"]): r["updates"] for r in content["results"]}
+    assert costs["RNN", "random shooting"] == costs["RNN", "cross-entropy"] == 35
+    assert 1 < costs["PC-ODE", "random shooting"] <= 35
+    assert costs[SIMULATOR, "random shooting"] == 0
+    assert set(content["seconds_per_shot"]) == {SIMULATOR, "PC-ODE", "RNN"}
+    assert all(wall["value"] > 0 for wall in content["seconds_per_shot"].values())
+    # Gradient descent is for models, and says what it scored.
+    searched = [r for r in content["results"] if r["planner"] == "gradient descent"]
+    assert [r["contestant"] for r in searched] == ["PC-ODE", "RNN"]
+    assert all(r["rollouts"] == [300] for r in searched)
+
+
+def test_the_same_seed_gives_the_same_tables_and_results(content: dict[str, Any]) -> None:
+    again = Experiment(models(), SMALL).curves()
+    assert [point.value for point in again[0].success] == [
+        point["value"] for point in content["results"][0]["success"]
+    ]
+    other = Experiment(models(), Settings(tables=6, rollouts=300, seed=1))
+    assert not np.array_equal(other.tables, Experiment(models(), SMALL).tables)
+
+
+def test_results_are_plain_and_can_be_drawn(content: dict[str, Any]) -> None:
+    plain = json.loads(json.dumps(content, allow_nan=False))
+    assert results_table(plain).row_count == len(content["results"])
+    axes = draw_success(plain).axes[0]
+    assert len(axes.collections) == 3
+    assert axes.get_xscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tables": 1}, "tables must be at least 2"),
+        ({"rollouts": 0}, "rollouts must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Settings(**settings)
+
+
+def test_runs_are_found_by_name_and_in_places(runs: Path, tmp_path: Path) -> None:
+    found = find_runs([], (tmp_path, runs))
+    assert list(found) == ["PC-ODE", "RNN"]
+    pcode = found["PC-ODE"].folder
+    assert list(find_runs([pcode], ())) == ["PC-ODE"]
+    assert list(find_runs([pcode, pcode], ())) == [pcode.name]
+    with pytest.raises(InvalidInput, match="there must be a finished run on shots"):
+        find_runs([], (tmp_path,))
+
+
+def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["skipstone", "plan", *arguments])
+    try:
+        main()
+    except SystemExit as done:
+        return int(done.code or 0)
+    return 0
+
+
+def test_the_command_writes_results_and_pictures(
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folders = sorted(str(path) for path in runs.iterdir())
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    content = json.loads((tmp_path / "planning.json").read_text())
+    assert {"commit", "machine", "models", "settings", "wall_seconds"} <= set(content)
+    assert content["models"]["RNN"]["run"].startswith("shots-rnn")
+    assert (tmp_path / "planning.png").stat().st_size > 10_000
+    said = capsys.readouterr().out
+    assert "cross-entropy" in said
+    assert f"wrote {tmp_path / 'planning.json'}" in said
+
+
+def test_show_draws_and_animates_one_shot(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import imageio.v3 as iio
+
+    size = ["--rollouts", "20", "--out", str(tmp_path), "--show"]
+    pcode = next(str(path) for path in runs.iterdir() if "pcode" in path.name)
+    assert command(pcode, *size, monkeypatch=monkeypatch) == 0
+    assert iio.imread(tmp_path / "shot.png").std() > 10
+    frames = iio.imread(tmp_path / "shot.gif")
+    assert len(frames) > 36
+    assert (frames[0] != frames[30]).any()
+
+
+def test_a_run_on_something_else_is_an_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circles = Path(__file__).parents[2] / "weights" / "circles-pcode-cpu-seed0"
+    assert command(str(circles), "--out", str(tmp_path), monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "must have been trained on shots" in said[0]
+    assert "was trained on circles" in said[0]
