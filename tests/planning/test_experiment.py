@@ -59,7 +59,7 @@ def test_best_of_n_is_the_mean_over_all_choices_of_n() -> None:
 
 
 def test_one_rollout_is_a_random_shot_for_everyone(content: dict[str, Any]) -> None:
-    curves = [r for r in content["results"] if r["planner"] == "random shooting"]
+    curves = [r for r in content["results"] if r["planner"] == "random"]
     assert len(curves) == 5
     first = [curve["success"][0]["value"] for curve in curves]
     np.testing.assert_allclose(first, first[0])
@@ -73,20 +73,20 @@ def test_nobody_beats_the_simulator(content: dict[str, Any]) -> None:
     assert values == sorted(values)
     for result in content["results"]:
         for count, point in zip(result["rollouts"], result["success"], strict=True):
-            if result["planner"] == "random shooting":
+            if result["planner"] == "random":
                 assert point["value"] <= values[best["rollouts"].index(count)] + 1e-12
             assert point["low"] <= point["value"] <= point["high"]
 
 
 def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
     costs = {(r["contestant"], r["planner"]): r["updates"] for r in content["results"]}
-    assert costs["RNN", "random shooting"] == costs["RNN", "cross-entropy"] == 35
-    assert 1 < costs["PC-ODE", "random shooting"] <= 35
-    assert costs[SIMULATOR, "random shooting"] == 0
+    assert costs["RNN", "random"] == costs["RNN", "cross-entropy"] == 35
+    assert 1 < costs["PC-ODE", "random"] <= 35
+    assert costs[SIMULATOR, "random"] == 0
     assert set(content["seconds_per_shot"]) == {SIMULATOR, "PC-ODE", "RNN"}
     assert all(wall["value"] > 0 for wall in content["seconds_per_shot"].values())
     # Gradient descent is for models, and says what it scored.
-    searched = [r for r in content["results"] if r["planner"] == "gradient descent"]
+    searched = [r for r in content["results"] if r["planner"] == "gradient"]
     assert [r["contestant"] for r in searched] == ["PC-ODE", "RNN"]
     assert all(r["rollouts"] == [300] for r in searched)
 
@@ -167,7 +167,7 @@ def test_show_draws_and_animates_one_shot(
     assert command(pcode, *size, monkeypatch=monkeypatch) == 0
     assert iio.imread(tmp_path / "shot.png").std() > 10
     frames = iio.imread(tmp_path / "shot.gif")
-    assert len(frames) > 36
+    assert len(frames) >= 36
     assert (frames[0] != frames[30]).any()
 
 

@@ -34,7 +34,7 @@ from skipstone.tasks.shots import POCKET_RADIUS, random_tables
 SIMULATOR = "simulator"
 """The contestant that knows what truly happens."""
 
-MEASURES = {"observations": closest_observation, "all times": closest_approach}
+MEASURES = {"observed": closest_observation, "all times": closest_approach}
 """When the distance to the pocket can be measured."""
 
 REPEATS = 11
@@ -136,7 +136,7 @@ class Experiment:
                 # The simulator is exact: it has no other way to measure.
                 if name == SIMULATOR and times != "all times":
                     continue
-                what = f"{name}, random shooting, {times}"
+                what = f"{name}, random, {times}"
                 score = self._watched(score_for(self.tables), what, won.size)
                 shares = best_of(score(candidates).numpy(), won, counts)
                 results.append(self._result(name, RandomShooting(), times, counts, shares, score))
@@ -163,7 +163,7 @@ class Experiment:
     def wall_times(self) -> dict[str, Estimate]:
         """Seconds to plan one shot by random shooting, contestants taking turns."""
         planner = RandomShooting(rollouts=self._settings.rollouts)
-        contestants = self.contestants("observations")
+        contestants = self.contestants("observed")
         seconds: dict[str, list[float]] = {name: [] for name in contestants}
         for repeat in range(REPEATS + 1):
             table = self.tables[[repeat % len(self.tables)]]
@@ -231,9 +231,9 @@ def run_experiment(
 def title(planner: Planner) -> str:
     """A planner's name in words."""
     names = {
-        RandomShooting: "random shooting",
+        RandomShooting: "random",
         CrossEntropy: "cross-entropy",
-        GradientDescent: "gradient descent",
+        GradientDescent: "gradient",
     }
     return names[type(planner)]
 

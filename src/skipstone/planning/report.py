@@ -125,20 +125,22 @@ def results_table(content: dict[str, Any]) -> Table:
     """Success with all rollouts, and what it costs, a line for each way to plan."""
     rollouts = content["settings"]["rollouts"]
     table = Table(
-        "model",
-        "planner",
-        "distance at",
+        Column("model", no_wrap=True),
+        Column("planner", no_wrap=True),
+        Column("measured", no_wrap=True),
         _number("success %"),
         _number("updates"),
-        _number("evaluations"),
+        _number("evals"),
         _number("s/shot"),
         box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
         caption=f"{rollouts:,} rollouts a shot, {content['settings']['tables']} tables; updates "
-        "and evaluations are of one rollout.",
+        "and evals (of an ODE's right-hand side) are of one rollout.",
     )
     for result in content["results"]:
         name, success = result["contestant"], result["success"][-1]
-        timed = result["planner"] == "random shooting" and _as_in_the_paper(result)
+        timed = result["planner"] == "random" and _as_in_the_paper(result)
         seconds = content["seconds_per_shot"][name]["value"] if timed else None
         low, value, high = (100 * success[key] for key in ("low", "value", "high"))
         table.add_row(
@@ -155,11 +157,11 @@ def results_table(content: dict[str, Any]) -> Table:
 
 def _as_in_the_paper(result: dict[str, Any]) -> bool:
     """Measured at observations; the simulator knows no others."""
-    return result["times"] == "observations" or result["contestant"] == SIMULATOR
+    return result["times"] == "observed" or result["contestant"] == SIMULATOR
 
 
 def _number(title: str) -> Column:
-    return Column(title, justify="right")
+    return Column(title, justify="right", no_wrap=True)
 
 
 def draw_success(content: dict[str, Any]) -> Figure:
@@ -167,7 +169,7 @@ def draw_success(content: dict[str, Any]) -> Figure:
     curves = [
         result
         for result in content["results"]
-        if result["planner"] == "random shooting" and _as_in_the_paper(result)
+        if result["planner"] == "random" and _as_in_the_paper(result)
     ]
     with look():
         figure = new_figure(5.2, 3.4)
@@ -192,6 +194,7 @@ def draw_success(content: dict[str, Any]) -> Figure:
         axes.axhline(lowest, color=GREY, lw=0.8, linestyle=":")
         axes.text(curves[0]["rollouts"][-1], lowest + 1.5, "a random shot", color=GREY, ha="right")
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_ylim(0, 102)
         axes.set_xlabel("rollouts to plan a shot")
         axes.set_ylabel("shots that succeed, %")
