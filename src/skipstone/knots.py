@@ -22,9 +22,9 @@ from skipstone.models.stepping import Stepper
 from skipstone.sequences import Sequences
 
 FIRST_BLOCK = 4
-"""Observations decoded ahead after the context. After an update it is one more than the row's last
-segment was long, since neighbours are alike; a block that holds is followed by one twice as long.
-Longer blocks mean fewer, larger products, and more points decoded in vain."""
+"""Observations decoded ahead after the context. After that it is one more than the last segments
+were long on average; a block that holds is followed by one twice as long. Longer blocks mean fewer,
+larger products, and more points decoded in vain."""
 
 
 @runtime_checkable
@@ -43,10 +43,10 @@ class LineModel(Stepper[Any], Protocol):
         """The segments that begin with this state at these values."""
         ...
 
-    def predict(
-        self, lines: Any, index: Int[Tensor, " points"], offsets: Float[Tensor, " points"]
-    ) -> Float[Tensor, "points dim"]:
-        """Predictions at offsets from the start of some of the segments."""
+    def along(
+        self, lines: Any, offsets: Float[Tensor, "rows points"]
+    ) -> Float[Tensor, "rows points dim"]:
+        """Predictions at several offsets from the start of each segment."""
         ...
 
 
@@ -220,7 +220,7 @@ class LookAhead:
         row = rows * self._width
         knot = row + knot
         last, end = row + self._last[rows], row + self._end[knot + 1]
-        missed = self._first_misses(lines, knot, length + 1, end)
+        missed = self._first_misses(lines, knot, end, block=1 + int(length.double().mean()))
         stop = torch.maximum(missed - 1, knot + 1).minimum(last)
         stop = (row + self._allowed[stop]).minimum(end)
         stop = torch.where(missed < NEVER, stop, end)
@@ -228,31 +228,26 @@ class LookAhead:
         return torch.where(stop == last, NEVER, stop - row), cut
 
     def _first_misses(
-        self,
-        lines: Any,
-        knot: Int[Tensor, " rows"],
-        block: Int[Tensor, " rows"],
-        end: Int[Tensor, " rows"],
+        self, lines: Any, knot: Int[Tensor, " rows"], end: Int[Tensor, " rows"], block: int
     ) -> Int[Tensor, " rows"]:
         """The first observation up to its end that each line misses, or `NEVER`."""
-        start, missed = self._clock[knot], torch.full_like(knot, NEVER)
-        going, reached = torch.arange(len(knot), device=knot.device), knot
+        missed = torch.full_like(knot, NEVER)
+        start, going, reached = self._clock[knot], torch.arange(len(knot), device=knot.device), knot
         while True:
-            # Rows that go on, each with the observations of its block.
-            width = block.minimum(end[going] - reached)
-            line = going.repeat_interleave(width)
-            begin = (reached + 1 - (width.cumsum(0) - width)).repeat_interleave(width)
-            place = begin + torch.arange(len(line), device=line.device)
-            offset = (self._clock[place] - start[line]).to(self._values.dtype)
-            predicted = self._model.predict(lines, line, offset)
-            error = squared_error(predicted, select_rows(self._values, place))
-            misses = (~(error < self._tolerance)).nonzero()[:, 0]
-            missed.scatter_reduce_(0, line[misses], place[misses], "amin")
-            reached = reached + width
-            unknown = ((missed[going] == NEVER) & (reached < end[going])).nonzero()[:, 0]
+            ahead = torch.arange(1, block + 1, device=knot.device)
+            place = (reached[:, None] + ahead).minimum(end[:, None])
+            offsets = (self._clock[place] - start[:, None]).to(self._values.dtype)
+            observed = select_rows(self._values, place.flatten()).reshape(*place.shape, -1)
+            error = squared_error(self._model.along(lines, offsets), observed)
+            here = torch.where(error < self._tolerance, NEVER, place).amin(1)
+            missed[going] = here
+            reached = place[:, -1]
+            unknown = ((here == NEVER) & (reached < end)).nonzero()[:, 0]
             if len(unknown) == 0:
                 return missed
-            going, reached, block = going[unknown], reached[unknown], 2 * block[unknown]
+            going, reached, start, end = (part[unknown] for part in (going, reached, start, end))
+            lines = type(lines)(*(select_rows(part, unknown) for part in lines))
+            block = 2 * block
 
 
 def next_true(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:

@@ -197,6 +197,13 @@ class PCODE(Model[PCODEConfig]):
         ]
         return decoded[0] if len(decoded) == 1 else torch.cat(decoded)
 
+    def along(
+        self, lines: Lines, offsets: Float[Tensor, "rows points"]
+    ) -> Float[Tensor, "rows points dim"]:
+        """Predictions at several offsets from the start of each line."""
+        first = torch.addcmul(lines.first[:, None], lines.slope[:, None], offsets[..., None])
+        return lines.origin[:, None] + self.decoder.after_first(first)
+
     def _decode(self, lines: Lines, offsets: Float[Tensor, " lines"]) -> Float[Tensor, "lines dim"]:
         first = torch.addcmul(lines.first, lines.slope, offsets[:, None])
         return lines.origin + self.decoder.after_first(first)
