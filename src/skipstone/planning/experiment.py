@@ -16,6 +16,7 @@ from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.models.base import Model
 from skipstone.planning.game import (
     ImaginedScore,
+    Measure,
     ShotSpace,
     TrueScore,
     closest_approach,
@@ -27,7 +28,6 @@ from skipstone.planning.planners import (
     Plan,
     Planner,
     RandomShooting,
-    Score,
 )
 from skipstone.tasks.shots import POCKET_RADIUS, random_tables
 
@@ -111,11 +111,11 @@ class Experiment:
         for model in models.values():
             ImaginedScore(model, self.tables[:1])
 
-    def contestants(self, times: str) -> dict[str, Callable[[Any], Score]]:
+    def contestants(self, *measures: Measure) -> dict[str, Callable[[Any], Any]]:
         """Score functions by name, each waiting for its tables; the simulator first."""
 
-        def imagined(model: Model[Any]) -> Callable[[Any], Score]:
-            return lambda tables: ImaginedScore(model, tables, MEASURES[times])
+        def imagined(model: Model[Any]) -> Callable[[Any], Any]:
+            return lambda tables: ImaginedScore(model, tables, *measures)
 
         models = {name: imagined(model) for name, model in self._models.items()}
         return {SIMULATOR: TrueScore, **models}
@@ -131,21 +131,19 @@ class Experiment:
         candidates = ShotSpace().sample(self._rng(), len(self.tables), self._settings.rollouts)
         won = (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
         results = []
-        for times in MEASURES:
-            for name, score_for in self.contestants(times).items():
-                # The simulator is exact: it has no other way to measure.
-                if name == SIMULATOR and times != "all times":
-                    continue
-                what = f"{name}, random, {times}"
-                score = self._watched(score_for(self.tables), what, won.size)
-                shares = best_of(score(candidates).numpy(), won, counts)
+        for name, score_for in self.contestants(*MEASURES.values()).items():
+            score = self._watched(score_for(self.tables), f"{name}, random", won.size)
+            scores = score.measured(candidates).numpy()
+            # The simulator is exact: it has no other way to measure.
+            for column, times in enumerate(["all times"] if name == SIMULATOR else MEASURES):
+                shares = best_of(scores[..., column], won, counts)
                 results.append(self._result(name, RandomShooting(), times, counts, shares, score))
         return results
 
     def searches(self) -> list[Result]:
         """The better planners, with the same number of rollouts."""
         rollouts, results = self._settings.rollouts, []
-        for name, score_for in self.contestants("all times").items():
+        for name, score_for in self.contestants(closest_approach).items():
             planners: list[Planner] = [CrossEntropy(rollouts=rollouts)]
             if name != SIMULATOR:
                 planners.append(GradientDescent(rollouts=rollouts))
@@ -163,7 +161,7 @@ class Experiment:
     def wall_times(self) -> dict[str, Estimate]:
         """Seconds to plan one shot by random shooting, contestants taking turns."""
         planner = RandomShooting(rollouts=self._settings.rollouts)
-        contestants = self.contestants("observed")
+        contestants = self.contestants(closest_observation)
         seconds: dict[str, list[float]] = {name: [] for name in contestants}
         for repeat in range(REPEATS + 1):
             table = self.tables[[repeat % len(self.tables)]]

@@ -72,6 +72,10 @@ class _Score(ABC):
 
     def __call__(self, actions: Actions) -> Scores:
         """How close the target comes to the pocket, for each candidate of each table."""
+        return self.measured(actions)[..., 0]
+
+    def measured(self, actions: Actions) -> Float[Tensor, "problems candidates measures"]:
+        """The same by each of several measures, from one rollout."""
         problems, candidates, _ = actions.shape
         if problems != len(self.tables):
             raise InvalidInput(
@@ -84,13 +88,13 @@ class _Score(ABC):
             scores.append(self._score(tables[start * ROWS :][: len(shots)], shots))
             self.rollouts += len(shots)
             self.watch(self.rollouts)
-        return torch.cat(scores).reshape(problems, candidates)
+        return torch.cat(scores).reshape(problems, candidates, -1)
 
     @abstractmethod
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, " rows"]:
-        """The score of one shot at each table."""
+    ) -> Float[Tensor, "rows measures"]:
+        """The scores of one shot at each table."""
 
 
 class TrueScore(_Score):
@@ -98,9 +102,9 @@ class TrueScore(_Score):
 
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, " rows"]:
+    ) -> Float[Tensor, "rows measures"]:
         distance = pocket_distance(play(tables, shots.double().numpy()))
-        return torch.as_tensor(distance, dtype=shots.dtype)
+        return torch.as_tensor(distance[:, None], dtype=shots.dtype)
 
 
 class ImaginedScore(_Score):
@@ -111,17 +115,17 @@ class ImaginedScore(_Score):
     observations. Scores can be differentiated by the shots.
     """
 
-    def __init__(self, model: Any, tables: Any, measure: Measure | None = None):
+    def __init__(self, model: Any, tables: Any, *measure: Measure):
         super().__init__(tables)
         self.model = checked_model(model)
-        self.measure = closest_observation if measure is None else measure
+        self.measures = measure or (closest_observation,)
 
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, " rows"]:
+    ) -> Float[Tensor, "rows measures"]:
         with torch.inference_mode(not shots.requires_grad):
             path = imagine(self.model, tables, shots)
-            score = self.measure(path)
+            score = torch.stack([measure(path) for measure in self.measures], dim=1)
         self.updates += int(path.num_updates.sum())
         self.evaluations += int(path.num_evaluations.sum())
         # Outside inference mode, so that scores are tensors like any others.
