@@ -176,8 +176,7 @@ def walk(
         state = model.initial_state(len(rows)) if state is None else model.move(state, elapsed)
         inputs = None if controls is None else select_rows(controls, place)
         state = model.update(state, select_rows(seen, place), inputs, elapsed)
-        if index + 1 >= context:
-            lines = model.lines(state, select_rows(values, place))
+        lines = model.lines(state, select_rows(values, place))
         number = torch.zeros_like(last)
         number[rows] = torch.arange(len(rows), device=rows.device) + sum(map(len, states))
         numbers.append(number)

@@ -1,8 +1,7 @@
-"""The networks that all models share: a residual MLP and one GRU update."""
+"""The network that all models share: a residual MLP."""
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -35,20 +34,3 @@ class ResidualMLP(nn.Module):
     def forward(self, inputs: Float[Tensor, "*rows inputs"]) -> Float[Tensor, "*rows outputs"]:
         """The whole network."""
         return self.after_first(self.first(inputs))
-
-
-def gru_update(
-    from_input: Float[Tensor, "rows three_hidden"],
-    from_state: Float[Tensor, "rows three_hidden"],
-    state: Float[Tensor, "rows hidden"],
-) -> Float[Tensor, "rows hidden"]:
-    """A GRU update from its two matrix products, as `torch.nn.GRUCell` defines it.
-
-    Taking the products as arguments lets a caller that knows all inputs in advance compute
-    theirs at once.
-    """
-    width = state.shape[1]
-    gates = torch.sigmoid(from_input[:, : 2 * width] + from_state[:, : 2 * width])
-    reset, keep = gates.chunk(2, dim=1)
-    fresh = torch.tanh(from_input[:, 2 * width :] + reset * from_state[:, 2 * width :])
-    return fresh + keep * (state - fresh)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput
-from skipstone.knots import Knots, LookAhead, Planned, Stops, Walk, walk
+from skipstone.knots import Knots, LookAhead, Planned, Stops
 from skipstone.models.base import (
     Losses,
     Model,
@@ -24,8 +24,8 @@ from skipstone.models.base import (
     with_inputs,
 )
 from skipstone.models.networks import ResidualMLP
-from skipstone.models.recurrence import rerun_cell
 from skipstone.models.stepping import roll_out
+from skipstone.models.tape import differentiable_walk
 from skipstone.models.targets import Targets
 from skipstone.path import Path
 from skipstone.sequences import Sequences
@@ -161,13 +161,18 @@ class PCODE(Model[PCODEConfig]):
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
         """The lines that begin with this state at these values."""
+        lines = self.directions(state)
+        if self.config.readout == "absolute":
+            return lines
+        return lines._replace(origin=values - self.decoder.after_first(lines.first))
+
+    def directions(self, state: Float[Tensor, "rows state"]) -> Lines:
+        """The lines that begin with this state at the origin."""
         half = self.config.hidden // 2
         weight = self.decoder.first.weight
         first = F.linear(state, weight, self.decoder.first.bias)
         slope = F.linear(state[:, half:], self.config.velocity_scale * weight[:, :half])
-        if self.config.readout == "absolute":
-            return Lines(torch.zeros_like(values), first, slope)
-        return Lines(values - self.decoder.after_first(first), first, slope)
+        return Lines(state.new_zeros(len(state), self.config.dim), first, slope)
 
     def advance(
         self,
@@ -277,10 +282,9 @@ class PCODE(Model[PCODEConfig]):
             stops: Stops = LookAhead(self, batch, tolerance, generator, explore)
         else:
             stops = Planned(knots)
-        walked = walk(self, batch, stops, seen)
+        walked, states, parts = differentiable_walk(self, batch, stops, seen)
         targets = Targets.of(batch, walked, self.clock(batch.times), self.config.num_context)
-        states = self._states(batch, walked, seen)
-        lines = self.lines(states, select_rows(_flat(batch.values), walked.place))
+        lines = Lines(*parts)
         predicted = self.predict(lines, targets.point_segment, targets.point_offset)
         observed = select_rows(_flat(batch.values), targets.point)
         error = squared_error(predicted, observed)
@@ -297,29 +301,6 @@ class PCODE(Model[PCODEConfig]):
             num_steps=len(targets.free),
             mean_step=float(targets.free_lengths.mean()) if len(targets.free) else 1.0,
             num_updates=len(states),
-        )
-
-    def _states(
-        self, batch: Sequences, walked: Walk, seen: Float[Tensor, "batch time dim"] | None
-    ) -> Float[Tensor, "segments state"]:
-        """The states of a walk, with gradients: all knots are known, so the encoder and the cell
-        run for all of them at once."""
-        values = select_rows(_flat(batch.values if seen is None else seen), walked.place)
-        inputs = None if batch.controls is None else _flat(batch.controls)
-        inputs = None if inputs is None else select_rows(inputs, walked.place)
-        cell = self.cell
-        from_input = F.linear(
-            self.encoder(with_inputs(values, inputs)), cell.weight_ih, cell.bias_ih
-        )
-        moves = self.config.velocity_scale * walked.elapsed
-        return rerun_cell(
-            from_input,
-            walked.states,
-            walked.earlier,
-            moves,
-            cell.weight_hh,
-            cell.bias_hh,
-            walked.sizes,
         )
 
     def _overshoot_loss(
