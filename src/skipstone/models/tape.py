@@ -1,10 +1,9 @@
 """What a walk of a `PCODE` computes, kept, so that its gradient needs no second forward pass.
 
-The search runs encoder, cell and the start of each line round by round, because it cannot know
-where it will stop. Its gradient can: all updates are known by then, so the derivatives of all of
-them are formed together, in a few large products, and only the recurrence goes back from round to
-round. Autograd would either repeat the forward pass, or form small products for every round and
-every weight. The tests hold this to the paper's own training step, gradients included.
+The search runs encoder, cell and the start of each line round by round. Running them again for the
+gradient would cost a third more, and autograd over so many small operations about as much. So the
+walk keeps what it computes, and its gradient goes back over that, round by round: what a round
+needs fits into the cache. The tests hold it to the paper's own training step, gradients included.
 """
 
 from __future__ import annotations
@@ -39,8 +38,12 @@ def differentiable_walk(
     with torch.autocast(batch.values.device.type, enabled=False):
         walked = walk(tape, batch, stops, seen)
         weights = list(_weights(model))
-        states, *lines = _Gradient.apply(model, walked, tape.reel(), *weights)  # pyright: ignore
+        states, *lines = _Gradient.apply(model, walked, tape.reel, *weights)  # pyright: ignore
     return walked, states, tuple(lines)
+
+
+Frame = dict[str, Tensor]
+"""What one round computed, by name."""
 
 
 class _Tape:
@@ -49,14 +52,10 @@ class _Tape:
     def __init__(self, model: PCODE):
         self._model = model
         self.config = model.config
-        self._kept: dict[str, list[Tensor]] = {}
+        self.reel: list[Frame] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
-
-    def reel(self) -> dict[str, Tensor]:
-        """Everything kept, for all segments, round by round."""
-        return {name: torch.cat(parts) for name, parts in self._kept.items()}
 
     def update(
         self,
@@ -67,6 +66,7 @@ class _Tape:
     ) -> Float[Tensor, "rows state"]:
         """The encoder, and the cell as `torch.nn.GRUCell` defines it."""
         encoder, cell, width = self._model.encoder, self._model.cell, state.shape[1]
+        self.reel.append({})
         inputs = with_inputs(values, controls)
         encoded = encoder.last(self._features("encoder", encoder, encoder.first(inputs)))
         from_input = F.linear(encoded, cell.weight_ih, cell.bias_ih)
@@ -75,8 +75,8 @@ class _Tape:
         recurrent = from_state[:, 2 * width :]
         fresh = torch.addcmul(from_input[:, 2 * width :], gates[:, :width], recurrent).tanh_()
         updated = torch.lerp(fresh, state, gates[:, width:])
-        self._keep(inputs=inputs, encoded=encoded, before=state, gates=gates)
-        self._keep(recurrent=recurrent, fresh=fresh, states=updated)
+        self.reel[-1].update(inputs=inputs, encoded=encoded, before=state, gates=gates)
+        self.reel[-1].update(recurrent=recurrent, fresh=fresh, states=updated)
         return updated
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
@@ -85,22 +85,18 @@ class _Tape:
         if self._model.config.readout == "displacement":
             decoded = decoder.last(self._features("decoder", decoder, lines.first))
             lines = lines._replace(origin=values - decoded)
-        self._keep(origin=lines.origin, first=lines.first, slope=lines.slope)
+        self.reel[-1].update(origin=lines.origin, first=lines.first, slope=lines.slope)
         return lines
 
     def _features(self, name: str, mlp: ResidualMLP, first: Tensor) -> Tensor:
         """The input of the last layer."""
         features = F.relu(first)
-        self._keep(**{f"{name}0": features})
+        self.reel[-1].update(**{f"{name}0": features})
         for number, layer in enumerate(mlp.inner, start=1):
             added = F.relu(layer(features), inplace=True)
             features = features + added
-            self._keep(**{f"{name}{number}": features, f"{name}{number}+": added})
+            self.reel[-1].update(**{f"{name}{number}": features, f"{name}{number}+": added})
         return features
-
-    def _keep(self, **tensors: Tensor) -> None:
-        for name, tensor in tensors.items():
-            self._kept.setdefault(name, []).append(tensor)
 
 
 def _weights(model: PCODE) -> Iterator[nn.Parameter]:
@@ -116,94 +112,95 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, model: PCODE, walked: Walk, reel: dict[str, Tensor], *weights: Tensor
+        ctx: Any, model: PCODE, walked: Walk, reel: list[Frame], *weights: Tensor
     ) -> tuple[Tensor, ...]:
         ctx.model, ctx.walked, ctx.reel = model, walked, reel
-        return tuple(reel[name].clone() for name in ("states", "origin", "first", "slope"))
+        names = ("states", "origin", "first", "slope")
+        return tuple(torch.cat([frame[name] for frame in reel]) for name in names)
 
     @staticmethod
     @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, of_states: Tensor, of_origin: Tensor, of_first: Tensor, of_slope: Tensor
-    ) -> tuple[Any, ...]:
+    def backward(ctx: Any, *of_outputs: Tensor) -> tuple[Any, ...]:  # pyright: ignore
         model, walked, reel = ctx.model, ctx.walked, ctx.reel
-        cell, scale = model.cell, model.config.velocity_scale
-        half = model.config.hidden // 2
+        found = {weight: torch.zeros_like(weight) for weight in _weights(model)}
+        of_states = of_outputs[0].clone()
+        moves = model.config.velocity_scale * walked.elapsed[:, None]
+        half, stop, earlier = model.config.hidden // 2, len(of_states), walked.earlier
+        for frame in reversed(reel):
+            rows = slice(stop - len(frame["states"]), stop)
+            stop = rows.start
+            here = of_states[rows]
+            _lines_backward(model, frame, here, *(part[rows] for part in of_outputs[1:]), found)
+            back = _update_backward(model, frame, here, found)
+            if stop > 0:
+                back[:, half:].addcmul_(back[:, :half], moves[rows])
+                first = walked.sizes[0]
+                of_states.index_add_(0, earlier[rows.start - first : rows.stop - first], back)
+        return None, None, None, *found.values()
 
-        # Lines: the decoder's first layer, and the rest of it at their start.
-        decoder: dict[str, Tensor] = {}
-        if model.config.readout == "displacement":
-            of_first = of_first + _mlp_backward(model.decoder, "decoder", reel, -of_origin, decoder)
-        states, weight = reel["states"], model.decoder.first.weight
-        of_weight = of_first.t() @ states
-        of_weight[:, :half].addmm_(of_slope.t(), states[:, half:], alpha=scale)
-        decoder["first.weight"], decoder["first.bias"] = of_weight, of_first.sum(0)
-        of_states = torch.addmm(of_states, of_first, weight)
-        of_states[:, half:].addmm_(of_slope, weight[:, :half], alpha=scale)
 
-        # Cell: from round to round for its states, at once for all that depends on them.
-        to_state, to_input = _cell_backward(cell.weight_hh, scale, walked, reel, of_states)
-        cells = [to_input.t() @ reel["encoded"], to_input.sum(0)]
-        cells += [to_state.t() @ reel["before"], to_state.sum(0)]
+def _lines_backward(
+    model: PCODE,
+    frame: Frame,
+    of_state: Tensor,
+    of_origin: Tensor,
+    of_first: Tensor,
+    of_slope: Tensor,
+    found: dict[Tensor, Tensor],
+) -> None:
+    """Adds to the gradient of the state in place."""
+    first, scale, half = model.decoder.first, model.config.velocity_scale, of_state.shape[1] // 2
+    if model.config.readout == "displacement":
+        of_first = of_first + _mlp_backward(model.decoder, "decoder", frame, -of_origin, found)
+    _add_product(found, first, of_first, frame["states"])
+    found[first.weight][:, :half].addmm_(of_slope.t(), frame["states"][:, half:], alpha=scale)
+    of_state.addmm_(of_first, first.weight)
+    of_state[:, half:].addmm_(of_slope, first.weight[:, :half], alpha=scale)
 
-        encoder: dict[str, Tensor] = {}
-        of_inputs = _mlp_backward(
-            model.encoder, "encoder", reel, to_input @ cell.weight_ih, encoder
-        )
-        encoder["first.weight"] = of_inputs.t() @ reel["inputs"]
-        encoder["first.bias"] = of_inputs.sum(0)
-        return (
-            *(None, None, None),
-            *(encoder.get(name) for name, _ in model.encoder.named_parameters()),
-            *cells,
-            *(decoder.get(name) for name, _ in model.decoder.named_parameters()),
-        )
+
+def _update_backward(
+    model: PCODE, frame: Frame, of_state: Tensor, found: dict[Tensor, Tensor]
+) -> Tensor:
+    """The gradient of the state before the update.
+
+    state = fresh + keep·(before - fresh), and fresh = tanh(input + reset·recurrent).
+    """
+    cell, fresh, before = model.cell, frame["fresh"], frame["before"]
+    reset, keep = frame["gates"].chunk(2, dim=1)
+    of_fresh = of_state * (1 - keep) * (1 - fresh.square())
+    of_keep = of_state * (before - fresh) * keep * (1 - keep)
+    of_reset = of_fresh * frame["recurrent"] * reset * (1 - reset)
+    to_input = torch.cat([of_reset, of_keep, of_fresh], dim=1)
+    to_state = torch.cat([of_reset, of_keep, of_fresh * reset], dim=1)
+    found[cell.weight_hh].addmm_(to_state.t(), before)
+    found[cell.bias_hh].add_(to_state.sum(0))
+    found[cell.weight_ih].addmm_(to_input.t(), frame["encoded"])
+    found[cell.bias_ih].add_(to_input.sum(0))
+    of_encoded = to_input @ cell.weight_ih
+    of_first = _mlp_backward(model.encoder, "encoder", frame, of_encoded, found)
+    _add_product(found, model.encoder.first, of_first, frame["inputs"])
+    return torch.addcmul(to_state @ cell.weight_hh, of_state, keep)
 
 
 def _mlp_backward(
-    mlp: ResidualMLP,
-    name: str,
-    reel: dict[str, Tensor],
-    of_output: Tensor,
-    found: dict[str, Tensor],
+    mlp: ResidualMLP, name: str, frame: Frame, of_output: Tensor, found: dict[Tensor, Tensor]
 ) -> Tensor:
-    """Gradients of all weights but those of the first layer go into `found`; returns that of the
-    first layer's output."""
+    """The gradient of the first layer's output; those of all later weights are found."""
     count = len(mlp.inner)
-    found["last.weight"] = of_output.t() @ reel[f"{name}{count}"]
-    found["last.bias"] = of_output.sum(0)
+    _add_product(found, mlp.last, of_output, frame[f"{name}{count}"])
     of_features = of_output @ mlp.last.weight
     for number in range(count, 0, -1):
-        of_added = of_features * (reel[f"{name}{number}+"] > 0)
-        found[f"inner.{number - 1}.weight"] = of_added.t() @ reel[f"{name}{number - 1}"]
-        found[f"inner.{number - 1}.bias"] = of_added.sum(0)
-        of_features = torch.addmm(of_features, of_added, mlp.inner[number - 1].weight)
-    return of_features * (reel[f"{name}0"] > 0)
+        layer = mlp.inner[number - 1]
+        assert isinstance(layer, nn.Linear)
+        of_added = of_features * (frame[f"{name}{number}+"] > 0)
+        _add_product(found, layer, of_added, frame[f"{name}{number - 1}"])
+        of_features = of_features.addmm_(of_added, layer.weight)
+    return of_features.mul_(frame[f"{name}0"] > 0)
 
 
-def _cell_backward(
-    weight: Tensor, scale: float, walked: Walk, reel: dict[str, Tensor], grad: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the two products that go into a GRU's gates: of its state, and of its input.
-
-    state = fresh + keep·(before - fresh), where `before` has moved along its velocity.
-    """
-    before, gates, fresh = reel["before"], reel["gates"], reel["fresh"]
-    width, half = fresh.shape[1], fresh.shape[1] // 2
-    reset, keep = gates[:, :width], gates[:, width:]
-    by_fresh = (1 - keep) * (1 - fresh.square())
-    by_keep = (before - fresh) * keep * (1 - keep)
-    by_reset = by_fresh * reel["recurrent"] * reset * (1 - reset)
-    through = torch.cat([by_reset, by_keep, by_fresh * reset], dim=1)
-    to_state, moves = torch.empty_like(through), scale * walked.elapsed[:, None]
-    earlier, stop = walked.earlier, len(grad)
-    for size in reversed(walked.sizes):
-        rows = slice(stop - size, stop)
-        here = to_state[rows]
-        torch.mul(grad[rows].repeat(1, 3), through[rows], out=here)
-        stop -= size
-        if stop > 0:
-            back = torch.addcmul(here @ weight, grad[rows], keep[rows])
-            back[:, half:].addcmul_(back[:, :half], moves[rows])
-            grad.index_add_(0, earlier[rows.start - walked.sizes[0] :][:size], back)
-    return to_state, torch.cat([to_state[:, : 2 * width], grad * by_fresh], dim=1)
+def _add_product(
+    found: dict[Tensor, Tensor], layer: nn.Linear, of_output: Tensor, inputs: Tensor
+) -> None:
+    found[layer.weight].addmm_(of_output.t(), inputs)
+    if layer.bias is not None:
+        found[layer.bias].add_(of_output.sum(0))
