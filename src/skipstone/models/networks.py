@@ -22,9 +22,11 @@ class ResidualMLP(nn.Module):
         self.inner = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers - 2))
         self.last = nn.Linear(hidden, outputs, bias=output_bias)
 
-    def after_first(self, first: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows outputs"]:
-        """All after the first layer, whose output this takes."""
-        features = F.relu(first)
+    def after_first(
+        self, first: Float[Tensor, "*rows hidden"], overwrite: bool = False
+    ) -> Float[Tensor, "*rows outputs"]:
+        """All after the first layer, whose output this takes, and may overwrite if told so."""
+        features = F.relu(first, inplace=overwrite)
         for layer in self.inner:
             # In place where no gradient needs it: moving memory takes as long as multiplying.
             inner = F.relu(layer(features), inplace=True)

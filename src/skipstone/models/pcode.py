@@ -208,11 +208,11 @@ class PCODE(Model[PCODEConfig]):
     ) -> Float[Tensor, "rows points dim"]:
         """Predictions at several offsets from the start of each line."""
         first = torch.addcmul(lines.first[:, None], lines.slope[:, None], offsets[..., None])
-        return lines.origin[:, None] + self.decoder.after_first(first)
+        return lines.origin[:, None] + self.decoder.after_first(first, overwrite=True)
 
     def _decode(self, lines: Lines, offsets: Float[Tensor, " lines"]) -> Float[Tensor, "lines dim"]:
         first = torch.addcmul(lines.first, lines.slope, offsets[:, None])
-        return lines.origin + self.decoder.after_first(first)
+        return lines.origin + self.decoder.after_first(first, overwrite=True)
 
     # Prediction.
 
