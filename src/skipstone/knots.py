@@ -1,7 +1,8 @@
 """`find_knots`: the longest segments within tolerance, by a forward line search.
 
 Rows of a batch walk from knot to knot together, a round for each knot. The search looks ahead
-along every row's line for where it has to stop; then all rows that stop are updated at once.
+along every row's line for where it has to stop; then all rows that stop are updated at once. A
+training step is the same walk with gradients, so nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def find_knots(
     Every observation of the context, and every change of control, is a knot.
     """
     batch = model.prepare(batch, max(2, model.config.num_context))
-    return walk(model, batch, LookAhead(model, batch, tolerance, generator, explore)).knots
+    with torch.no_grad():
+        return walk(model, batch, LookAhead(model, batch, tolerance, generator, explore)).knots
 
 
 @runtime_checkable
@@ -103,7 +105,7 @@ class Stops(Protocol):
 
 @dataclass(frozen=True)
 class Walk:
-    """A batch walked from knot to knot."""
+    """A batch walked from knot to knot, with everything that was computed on the way."""
 
     knots: Knots
     """Where the cell updated."""
@@ -112,28 +114,13 @@ class Walk:
     """The number of the segment that a row begins in a round; segments are numbered round by
     round. Rows that have no more knots have none there, and some number stands for it."""
 
-    sizes: list[int]
-    """Segments in each round."""
-
-    place: Int[Tensor, " segments"]
-    """The observation at which each segment begins, as `row·time + index`."""
-
-    elapsed: Float[Tensor, " segments"]
-    """Time since the knot before; 0 in the first round."""
-
     states: Float[Tensor, "segments state"]
     """The state after each update."""
 
-    @property
-    def earlier(self) -> Int[Tensor, " later"]:
-        """The number of the segment before each one of all rounds but the first."""
-        rows = self.place[self.sizes[0] :] // self.knots.at.shape[1]
-        before = torch.arange(len(self.sizes) - 1, device=rows.device)
-        before = before.repeat_interleave(before.new_tensor(self.sizes[1:]))
-        return self.number[rows, before]
+    lines: Any
+    """The segments."""
 
 
-@torch.no_grad()
 def walk(
     model: LineModel,
     batch: Sequences,
@@ -153,8 +140,7 @@ def walk(
     rows = torch.arange(len(batch), device=at.device)
     knot, length = torch.zeros_like(rows), torch.full_like(rows, FIRST_BLOCK - 1)
     last, context = batch.lengths - 1, model.config.num_context
-    state, lines, numbers = None, None, []
-    places, gaps, states = [], [], []
+    state, lines, numbers, states, pieces, total = None, None, [], [], [], 0
     for index in itertools.count():
         if index < context:
             following = torch.where(last[rows] > index, index, NEVER)
@@ -177,20 +163,13 @@ def walk(
         inputs = None if controls is None else select_rows(controls, place)
         state = model.update(state, select_rows(seen, place), inputs, elapsed)
         lines = model.lines(state, select_rows(values, place))
-        number = torch.zeros_like(last)
-        number[rows] = torch.arange(len(rows), device=rows.device) + sum(map(len, states))
-        numbers.append(number)
-        places.append(place)
-        gaps.append(elapsed)
+        numbers.append(torch.zeros_like(last))
+        numbers[-1][rows] = torch.arange(total, total + len(rows), device=rows.device)
+        total += len(rows)
         states.append(state)
-    return Walk(
-        Knots(at, cut),
-        torch.stack(numbers, dim=1),
-        [len(state) for state in states],
-        torch.cat(places),
-        torch.cat(gaps),
-        torch.cat(states),
-    )
+        pieces.append(lines)
+    joined = type(pieces[0])(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
+    return Walk(Knots(at, cut), torch.stack(numbers, dim=1), torch.cat(states), joined)
 
 
 class LookAhead:
@@ -225,6 +204,7 @@ class LookAhead:
             ends = ends | changed
         self._last, self._end = last, next_true(ends).flatten()
 
+    @torch.no_grad()
     def following(
         self,
         lines: Any,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput
-from skipstone.knots import Knots, LookAhead, Planned, Stops
+from skipstone.knots import Knots, LookAhead, Planned, Stops, walk
 from skipstone.models.base import (
     Losses,
     Model,
@@ -25,7 +25,6 @@ from skipstone.models.base import (
 )
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.stepping import roll_out
-from skipstone.models.tape import differentiable_walk
 from skipstone.models.targets import Targets
 from skipstone.path import Path
 from skipstone.sequences import Sequences
@@ -161,18 +160,13 @@ class PCODE(Model[PCODEConfig]):
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
         """The lines that begin with this state at these values."""
-        lines = self.directions(state)
-        if self.config.readout == "absolute":
-            return lines
-        return lines._replace(origin=values - self.decoder.after_first(lines.first))
-
-    def directions(self, state: Float[Tensor, "rows state"]) -> Lines:
-        """The lines that begin with this state at the origin."""
         half = self.config.hidden // 2
         weight = self.decoder.first.weight
         first = F.linear(state, weight, self.decoder.first.bias)
         slope = F.linear(state[:, half:], self.config.velocity_scale * weight[:, :half])
-        return Lines(state.new_zeros(len(state), self.config.dim), first, slope)
+        if self.config.readout == "absolute":
+            return Lines(torch.zeros_like(values), first, slope)
+        return Lines(values - self.decoder.after_first(first), first, slope)
 
     def advance(
         self,
@@ -282,9 +276,9 @@ class PCODE(Model[PCODEConfig]):
             stops: Stops = LookAhead(self, batch, tolerance, generator, explore)
         else:
             stops = Planned(knots)
-        walked, states, parts = differentiable_walk(self, batch, stops, seen)
+        walked = walk(self, batch, stops, seen)
         targets = Targets.of(batch, walked, self.clock(batch.times), self.config.num_context)
-        lines = Lines(*parts)
+        states, lines = walked.states, walked.lines
         predicted = self.predict(lines, targets.point_segment, targets.point_offset)
         observed = select_rows(_flat(batch.values), targets.point)
         error = squared_error(predicted, observed)
