@@ -63,7 +63,7 @@ class ScriptedPCODE(PCODE):
         # The state counts updates in its velocity and carries its row in its position.
         return torch.stack([torch.arange(float(rows)), torch.zeros(rows)], dim=1).double()
 
-    def update(self, state: Tensor, values: Tensor, controls: object, elapsed: Tensor) -> Tensor:
+    def update(self, state: Tensor, encoded: Tensor) -> Tensor:
         return state + torch.tensor([0.0, 1.0], dtype=state.dtype)
 
     def move(self, state: Tensor, lengths: Tensor) -> Tensor:

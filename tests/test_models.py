@@ -199,7 +199,8 @@ def test_rnn_training_is_its_rollout_step_by_step() -> None:
     state, elapsed, errors = model.initial_state(2), torch.zeros(2).double(), []
     assert batch.controls is not None
     for i in range(6):
-        state = model.update(state, batch.values[:, i], batch.controls[:, i], elapsed)
+        encoded = model.encode(batch.values[:, i], batch.controls[:, i], elapsed)
+        state = model.update(state, encoded)
         elapsed = batch.times[:, i + 1] - batch.times[:, i]
         stride = model.segments(state, batch.values[:, i], elapsed)
         predicted, state = model.advance(stride, state, elapsed)

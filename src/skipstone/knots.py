@@ -161,7 +161,8 @@ def walk(
         at[rows, knot] = True
         state = model.initial_state(len(rows)) if state is None else model.move(state, elapsed)
         inputs = None if controls is None else select_rows(controls, place)
-        state = model.update(state, select_rows(seen, place), inputs, elapsed)
+        encoded = model.encode(select_rows(seen, place), inputs, elapsed)
+        state = model.update(state, encoded)
         lines = model.lines(state, select_rows(values, place))
         numbers.append(torch.zeros_like(last))
         numbers[-1][rows] = torch.arange(total, total + len(rows), device=rows.device)

@@ -51,15 +51,20 @@ class LatentODE(Model[LatentODEConfig]):
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
-    def update(
+    def encode(
         self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        controls: Float[Tensor, "rows control"] | None,
-        elapsed: Float[Tensor, " rows"],
+        values: Float[Tensor, "*rows dim"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """What the cell reads of an observation of the context."""
+        return self.encoder(with_inputs(values, controls, elapsed[..., None]))
+
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
     ) -> Float[Tensor, "rows state"]:
-        """Read one observation of the context."""
-        return self.cell(self.encoder(with_inputs(values, controls, elapsed[:, None])), state)
+        """The cell update."""
+        return self.cell(encoded, state)
 
     def move(
         self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]

@@ -54,15 +54,20 @@ class ODERNN(Model[ODERNNConfig]):
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
-    def update(
+    def encode(
         self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        controls: Float[Tensor, "rows control"] | None,
-        elapsed: Float[Tensor, " rows"],
+        values: Float[Tensor, "*rows dim"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """What the cell reads; the time elapsed is in the state already, which flowed for it."""
+        return self.encoder(with_inputs(values, controls))
+
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
     ) -> Float[Tensor, "rows state"]:
-        """The cell update; the time elapsed is in the state already, which flowed for it."""
-        return self.cell(self.encoder(with_inputs(values, controls)), state)
+        """The cell update."""
+        return self.cell(encoded, state)
 
     def move(
         self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]

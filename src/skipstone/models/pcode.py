@@ -95,6 +95,16 @@ class Lines(NamedTuple):
     """Its change per unit of time."""
 
 
+class Stretches(NamedTuple):
+    """Lines of a rollout, which end somewhere."""
+
+    origin: Float[Tensor, "lines dim"]
+    first: Float[Tensor, "lines hidden"]
+    slope: Float[Tensor, "lines hidden"]
+    end: Float[Tensor, "lines dim"]
+    """Prediction at the end."""
+
+
 class PCODE(Model[PCODEConfig]):
     """Piecewise-constant neural ODE.
 
@@ -122,15 +132,20 @@ class PCODE(Model[PCODEConfig]):
         """Position and velocity zero."""
         return self.step_size.weight.new_zeros(rows, self.config.hidden)
 
-    def update(
+    def encode(
         self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        controls: Float[Tensor, "rows control"] | None,
-        elapsed: Float[Tensor, " rows"],
+        values: Float[Tensor, "*rows dim"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """What the cell reads; the time elapsed is in the state already, which has moved by it."""
+        return self.encoder(with_inputs(values, controls))
+
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
     ) -> Float[Tensor, "rows state"]:
-        """The cell update; the time elapsed is in the state already, which has moved by it."""
-        return self.cell(self.encoder(with_inputs(values, controls)), state)
+        """The cell update."""
+        return self.cell(encoded, state)
 
     def move(
         self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
@@ -154,37 +169,49 @@ class PCODE(Model[PCODEConfig]):
         state: Float[Tensor, "rows state"],
         values: Float[Tensor, "rows dim"],
         lengths: Float[Tensor, " rows"],
-    ) -> Lines:
-        """Lines, which need not know where they end."""
-        return self.lines(state, values)
+    ) -> Stretches:
+        """Lines, decoded at both ends at once."""
+        first, slope = self._directions(state)
+        last = torch.addcmul(first, slope, lengths[:, None])
+        if self.config.readout == "absolute":
+            end = self.decoder.after_first(last, overwrite=True)
+            return Stretches(torch.zeros_like(values), first, slope, end)
+        both = self.decoder.after_first(torch.cat([first, last]), overwrite=True)
+        origin = values - both[: len(values)]
+        return Stretches(origin, first, slope, origin + both[len(values) :])
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
         """The lines that begin with this state at these values."""
-        half = self.config.hidden // 2
-        weight = self.decoder.first.weight
-        first = F.linear(state, weight, self.decoder.first.bias)
-        slope = F.linear(state[:, half:], self.config.velocity_scale * weight[:, :half])
+        first, slope = self._directions(state)
         if self.config.readout == "absolute":
             return Lines(torch.zeros_like(values), first, slope)
         return Lines(values - self.decoder.after_first(first), first, slope)
 
+    def _directions(self, state: Float[Tensor, "rows state"]) -> tuple[Tensor, Tensor]:
+        """The decoder's first layer at the start of lines, and its change along them."""
+        half, weight = self.config.hidden // 2, self.decoder.first.weight
+        first = F.linear(state, weight, self.decoder.first.bias)
+        velocity = self.config.velocity_scale * state[:, half:]
+        return first, F.linear(velocity, weight[:, :half])
+
     def advance(
         self,
-        segments: Lines,
+        segments: Stretches,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
     ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
         """Prediction and state at the end of each line."""
-        return self._decode(segments, lengths), self.move(state, lengths)
+        return segments.end, self.move(state, lengths)
 
     def read(
         self,
-        segments: Lines,
+        segments: Stretches,
         index: Int[Tensor, "batch time"],
         offsets: Float[Tensor, "batch time"],
     ) -> tuple[Float[Tensor, "batch time dim"], int]:
         """Predictions of a path; nothing is integrated."""
-        values = self.predict(segments, index.reshape(-1), offsets.reshape(-1))
+        lines = Lines(segments.origin, segments.first, segments.slope)
+        values = self.predict(lines, index.reshape(-1), offsets.reshape(-1))
         return values.reshape(*index.shape, self.config.dim), 0
 
     def predict(

@@ -51,15 +51,19 @@ class RNN(Model[RNNConfig]):
         """Zero."""
         return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
 
-    def update(
+    def encode(
         self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        controls: Float[Tensor, "rows control"] | None,
-        elapsed: Float[Tensor, " rows"],
+        values: Float[Tensor, "*rows dim"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """What the cell reads, with the time since the last observation."""
+        return self.encoder(with_inputs(values, controls, elapsed[..., None]))
+
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
     ) -> Float[Tensor, "rows state"]:
         """One GRU update, with the weights of the layer that training runs over whole sequences."""
-        encoded = self.encoder(with_inputs(values, controls, elapsed[:, None]))
         return torch.gru_cell(encoded, state, *self.cell.all_weights[0])
 
     def move(

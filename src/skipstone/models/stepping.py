@@ -42,12 +42,17 @@ class Stepper(Protocol[_Segments]):
         """The state before the first observation."""
         ...
 
-    def update(
+    def encode(
         self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        controls: Float[Tensor, "rows control"] | None,
-        elapsed: Float[Tensor, " rows"],
+        values: Float[Tensor, "*rows dim"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """What the cell reads at a knot, some time after the one before."""
+        ...
+
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
     ) -> Float[Tensor, "rows state"]:
         """The cell update at a knot, from the state just before it."""
         ...
@@ -114,7 +119,7 @@ def roll_out(
     rows = torch.arange(len(context), device=now.device)
     status = torch.full_like(rows, Status.REACHED_END)
     rounds: list[tuple[Tensor, Tensor, Any]] = []
-    stopped = end.clone()
+    stopped, ends = end.clone(), []
     for count in itertools.count(1):
         lengths = choose_lengths(state)
         step = lengths.to(now.dtype) * unit
@@ -125,7 +130,8 @@ def roll_out(
         lengths = ((following - now) / unit).to(values.dtype)
         segments = model.segments(state, values, lengths)
         rounds.append((rows, now, segments))
-        going = (following.detach() < end[rows]).nonzero()[:, 0]
+        ends.append(following.detach())
+        going = (ends[-1] < end[rows]).nonzero()[:, 0]
         if len(going) == 0:
             break
         if count == max_updates:
@@ -140,7 +146,13 @@ def roll_out(
         values, state = model.advance(segments, state, lengths)
         now = following
         inputs = None if signal is None else signal.at(rows, now)
-        state = model.update(state, values, inputs, lengths)
+        state = model.update(state, model.encode(values, inputs, lengths))
+    # Once for all rounds: a row whose step is not a number has left as if it had arrived.
+    if bool(torch.cat(ends).isnan().any()):
+        raise InvalidInput(
+            "a step must be a finite number; the model predicts nan. Its weights or its context "
+            "hold numbers that are not finite or far too large."
+        )
     knots, table, segments = _assemble(rounds, len(context))
 
     def read(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int | Tensor]:
@@ -172,16 +184,31 @@ def read_context(
         else [values, gaps[..., None], context.controls]
     )
     alike = _alike(state, read)
-    for i in range(values.shape[1]):
-        rows = slice(1 if i < alike else None)
-        if i <= alike:
-            state = state[rows] if i < alike else state.expand(len(context), -1)
-        elapsed = gaps[rows, i]
-        if i > 0:
-            state = model.move(state, elapsed)
-        inputs = None if context.controls is None else context.controls[rows, i]
-        state = model.update(state, values[rows, i], inputs, elapsed)
+
+    def encode(rows: slice, indices: slice) -> Tensor:
+        controls = None if context.controls is None else context.controls[rows, indices]
+        return model.encode(values[rows, indices], controls, gaps[rows, indices])
+
+    if alike:
+        together = encode(slice(1), slice(alike))
+        state = _read(model, state[:1], together, gaps[:1, :alike])
+    if alike < values.shape[1]:
+        state = state.expand(len(context), -1)
+        apart = slice(alike, None)
+        state = _read(model, state, encode(slice(None), apart), gaps[:, apart])
     return state.expand(len(context), -1)
+
+
+def _read(
+    model: Stepper[Any],
+    state: Float[Tensor, "rows state"],
+    encoded: Float[Tensor, "rows time encoded"],
+    gaps: Float[Tensor, "rows time"],
+) -> Float[Tensor, "rows state"]:
+    for i in range(encoded.shape[1]):
+        # The first gap of all is zero, and moving by zero is the identity.
+        state = model.update(model.move(state, gaps[:, i]), encoded[:, i])
+    return state
 
 
 def _alike(state: Float[Tensor, "batch state"], read: list[Tensor]) -> int:
@@ -206,12 +233,6 @@ def _next_knot(
     shortest: float,
 ) -> Float[Tensor, " rows"]:
     """Where each segment ends: after its step, or at its limit if that is about as near."""
-    if not bool(step.isfinite().all() | (step == torch.inf).all()):
-        raise InvalidInput(
-            "a step must be a finite number; the model predicts "
-            f"{step.detach()[~step.isfinite()][0].item()}. Its weights or its context hold numbers "
-            "that are not finite or far too large."
-        )
     return torch.where(limit - (now + step) < shortest, limit, now + step)
 
 
