@@ -66,7 +66,7 @@ def test_times_of_controls_may_differ_between_rows() -> None:
     ("controls", "message"),
     [
         (5, "controls must be a pair"),
-        (([4.0], [[1.0]]), "values of shape (2, 1, 1) for these times; got (1,) and (1, 1)"),
+        (([4.0], [1.0]), "values of shape (2, 1, 1), or (1, 1) for all rows; got (1,) and (1,)"),
         ((4.0, [[[1.0]]]), "got () and (1, 1, 1)"),
         (([4.0], [[[1.0]], [[float("nan")]]]), "controls must be finite; got NaN or infinity"),
         (([5.0, 4.0], [[[1.0]] * 2] * 2), "times of controls must increase; those of trajectory 0"),
@@ -80,6 +80,14 @@ def test_times_of_controls_may_differ_between_rows() -> None:
 def test_bad_controls_are_explained(controls: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
         model().rollout(context(), 9.0, controls=controls)
+
+
+def test_one_plan_can_be_for_all_rows() -> None:
+    plan = [4.0, 6.0], torch.tensor([[1.0], [2.0]])
+    shared = model().rollout(context(), 9.0, controls=plan)
+    each = model().rollout(context(), 9.0, controls=(plan[0], plan[1].expand(2, -1, -1)))
+    assert torch.equal(shared.knots, each.knots)
+    assert torch.equal(shared.evaluate(9.0), each.evaluate(9.0))
 
 
 def test_controls_for_a_model_without_are_explained() -> None:

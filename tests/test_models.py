@@ -327,3 +327,20 @@ def test_latent_ode_needs_something_to_predict() -> None:
     with pytest.raises(InvalidInput, match="at least 5 observations here; sequence 0 has 4"):
         build(LatentODE).loss(random_batch(0, [4]))
     assert build(LatentODE).loss(random_batch(0, [5])).total.isfinite()
+
+
+@pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN, LatentODE])
+def test_rows_with_the_same_past_are_read_once_and_end_the_same(kind: Any) -> None:
+    """The candidates of a planner: one context, and a control that differs at its end."""
+    model, one = build(kind, control=1), random_batch(2, [4], control=1)
+    assert one.controls is not None
+    controls = one.controls.expand(3, -1, -1).clone()
+    controls[:, -1, 0] = torch.tensor([0.0, 1.0, 2.0])
+    rows = Sequences(one.times.expand(3, -1), one.values.expand(3, -1, -1), controls)
+    seen = []
+    model.encoder.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape[0]))
+    together = model.rollout(rows, one.ends.item() + 3).evaluate(one.ends.item() + 3)
+    assert seen[:2] == [1, 3]
+    for row in range(3):
+        alone = model.rollout(rows[row : row + 1], one.ends.item() + 3)
+        close(alone.evaluate(one.ends.item() + 3)[0], together[row])

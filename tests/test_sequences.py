@@ -175,6 +175,10 @@ def with_bad_value(bad: float) -> np.ndarray:
             "Sort it, or drop duplicates.",
         ),
         (broken(times=[[0.0, 0, 2], [0, 1, 2]]), "sequence 0 has 0 after 0 (index 1)"),
+        (
+            broken(times=(1.7e9 + np.array([[0.0, 1, 2], [0, 1, 2]])).astype(np.float32)),
+            "Times this large must be in double precision from the start",
+        ),
         (broken(times=[0.0, 1, 2]), "times must have shape (batch, time) of the values, (2, 3)"),
         (broken(values=np.zeros((2, 3))), "values must have shape (batch, time, dim); got (2, 3)"),
         (broken(values=np.zeros((2, 0, 1))), "there must be at least one sequence"),

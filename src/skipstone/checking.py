@@ -137,7 +137,14 @@ def check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask: 
         raise InvalidInput(
             f"times must increase within a sequence; sequence {row} has {after:.13g} after "
             f"{before:.13g} (index {index + 1}). Sort it, or drop duplicates."
+            + (_SINGLE if before == after and abs(before) > 1e6 else "")
         )
+
+
+_SINGLE = (
+    " Times this large must be in double precision from the start: in single precision those that "
+    "are close become the same."
+)
 
 
 def check_lengths(

@@ -253,6 +253,13 @@ def test_short_and_few_sequences_are_explained_before_the_split(
         fit(fresh(RNN, data), data[:3], folder=tmp_path / "run", **OPTIONS)
 
 
+@pytest.mark.parametrize("scale", [1e3, 5e-3])
+def test_values_far_from_one_are_warned_of(scale: float, data: Sequences, tmp_path: Path) -> None:
+    far = Sequences(data.times, scale * data.values, mask=data.mask)
+    with pytest.warns(UserWarning, match="values should be of size about 1"):
+        fit(fresh(RNN, far), far, folder=tmp_path / "run", **{**OPTIONS, "recipe": RECIPE})
+
+
 def test_a_full_disk_is_explained(
     data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

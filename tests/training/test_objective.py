@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from helpers import random_batch, small_pcode
-from skipstone import RNN, Sequences
+from skipstone import ODERNN, PCODE, RNN, LatentODE, Sequences
 from skipstone.training.objective import Objective, share_of_mean
 from skipstone.training.recipe import Recipe
 
@@ -66,3 +68,30 @@ def test_models_without_steps_are_shared_too() -> None:
     counts = torch.tensor([sum(int(p.errors.isfinite().sum()) for p in parts), 0])
     shared = torch.stack([share_of_mean(p, counts, 2) for p in parts]).mean()
     torch.testing.assert_close(shared, goal.losses(model, 0).total, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN, LatentODE])
+def test_noise_is_on_what_is_read_and_not_on_what_is_predicted(kind: Any) -> None:
+    """With an encoder that reads nothing, noise changes nothing; otherwise it does."""
+    train = random_batch(0, [9, 12, 7, 10])
+    model = kind.for_data(train, hidden=8).double()
+    quiet, noisy = (objective(train, 4, noise=noise) for noise in (0.0, 0.1))
+
+    def loss(goal: Objective, step: int) -> float:
+        return float(goal.losses(model, step).total.detach())
+
+    assert loss(quiet, 3) != loss(noisy, 3)
+    assert loss(noisy, 3) == loss(noisy, 3)
+    assert loss(noisy, 3) != loss(noisy, 2)
+    with torch.no_grad():
+        model.encoder.first.weight.zero_()
+    assert loss(quiet, 3) == loss(noisy, 3)
+
+
+def test_shares_of_processes_have_the_noise_of_the_whole_batch() -> None:
+    train, model = random_batch(0, [9] * 6), RNN.for_data(random_batch(0, [9])).double()
+    goal = objective(train, batch_size=6, noise=0.3)
+    whole = goal.losses(model, 1).errors
+    shares = [goal.losses(model, 1, rank, 2).errors for rank in range(2)]
+    torch.testing.assert_close(whole[0::2], shares[0], equal_nan=True)
+    torch.testing.assert_close(whole[1::2], shares[1], equal_nan=True)

@@ -73,17 +73,19 @@ def _checked(controls: Any, context: Sequences) -> tuple[Tensor, Tensor]:
         times, values = controls
     except (TypeError, ValueError):
         raise InvalidInput(
-            "controls must be a pair: times, (time,) or (batch, time), and values, "
-            f"(batch, time, control); got {type(controls).__name__}."
+            "controls must be a pair: times, (time,) or (batch, time), and values, (time, control) "
+            f"for all rows or (batch, time, control); got {type(controls).__name__}."
         ) from None
     times = torch.as_tensor(times, dtype=context.times.dtype, device=context.times.device)
     values = torch.as_tensor(values, dtype=context.values.dtype, device=context.values.device)
     shape = (len(context), times.shape[-1] if times.ndim else 0, context.control_dim)
-    if tuple(values.shape) != shape or times.ndim not in (1, 2):
+    if tuple(values.shape) not in (shape, shape[1:]) or times.ndim not in (1, 2):
         raise InvalidInput(
             f"controls must have times of shape (time,) or (batch, time) and values of shape "
-            f"{shape} for these times; got {tuple(times.shape)} and {tuple(values.shape)}."
+            f"{shape}, or {shape[1:]} for all rows; got {tuple(times.shape)} and "
+            f"{tuple(values.shape)}."
         )
+    values = values.expand(shape)
     times = times.expand(len(context), -1)
     if not bool(times.isfinite().all() & values.isfinite().all()):
         raise InvalidInput("controls must be finite; got NaN or infinity.")

@@ -127,6 +127,7 @@ class LatentODE(Model[LatentODEConfig]):
         """
         count = self.config.num_context
         batch = self.prepare(batch, count + 1)
+        seen = None if seen is None else seen[:, :count]
         state = read_context(self, batch.head(count), seen)
         orbits = Orbits(batch.values[:, count - 1], state)
         offsets = (batch.times[:, count:] - batch.times[:, count - 1, None]).div(

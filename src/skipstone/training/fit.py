@@ -39,6 +39,9 @@ from skipstone.training.run import (
 )
 from skipstone.training.state import ProgressReport
 
+LEAST_SPREAD, MOST_SPREAD = 0.01, 30.0
+"""Standard deviations of values between which the presets are known to train."""
+
 _PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
 
@@ -87,6 +90,7 @@ def fit(
                 f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
             )
         train, validation = train.split([0.9, 0.1], seed=seed)
+    _warn_of_scale(train)
     folder = Path(folder)
     options = {"device": device, "devices": devices, "precision": precision, "progress": progress}
     final = _final_tolerance(model, train, validation, folder, recipe, tolerance, seed, options)
@@ -103,6 +107,17 @@ def fit(
     else:
         _train(model, Objective(train, recipe, final, seed), validation, run, options)
     return run
+
+
+def _warn_of_scale(train: Sequences) -> None:
+    """Tolerances, learning rates and a bounded latent velocity are made for values of order 1."""
+    spread = Objective(train, Recipe(), None, 0).variance ** 0.5
+    if not LEAST_SPREAD <= spread <= MOST_SPREAD:
+        warnings.warn(
+            f"values should be of size about 1 to train well; their standard deviation is "
+            f"{spread:.3g}. Divide them by it, and multiply predictions.",
+            stacklevel=3,
+        )
 
 
 def _final_tolerance(
