@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from skipstone.planning.report import results_markdown
+from skipstone.training.run import sha256
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -17,6 +21,14 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 def test_examples_run_as_written(block: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block, "planning.md", "exec"), {"__name__": "page"})
     assert capsys.readouterr().out
+
+
+def test_numbers_on_the_page_are_the_recorded_ones() -> None:
+    content = json.loads((ROOT / "results" / "planning.json").read_text(encoding="utf-8"))
+    assert results_markdown(content) in PAGE
+    for name, model in content["models"].items():
+        weights = ROOT / "weights" / model["run"] / "weights.safetensors"
+        assert sha256(weights) == model["weights_sha256"], name
 
 
 def test_the_example_plans_a_shot_in_twenty_lines(

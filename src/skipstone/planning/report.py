@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,9 @@ TITLES = {"pcode": "PC-ODE", "rnn": "RNN", "odernn": "ODE-RNN", "latentode": "la
 
 RESULTS, FIGURE = "planning.json", "planning.png"
 """Files the experiment writes."""
+
+COLUMNS = ["model", "planner", "measured", "success %", "updates", "evals", "s/shot"]
+"""Of the table of results."""
 
 SHOT_PICTURE, SHOT_ANIMATION = "shot.png", "shot.gif"
 """Files about one planned shot."""
@@ -123,27 +126,34 @@ def show_shot(run: Run, rollouts: int, seed: int, out: Path) -> list[Path]:
 
 def results_table(content: dict[str, Any]) -> Table:
     """Success with all rollouts, and what it costs, a line for each way to plan."""
-    rollouts = content["settings"]["rollouts"]
+    size = content["settings"]
     table = Table(
-        Column("model", no_wrap=True),
-        Column("planner", no_wrap=True),
-        Column("measured", no_wrap=True),
-        _number("success %"),
-        _number("updates"),
-        _number("evals"),
-        _number("s/shot"),
+        *(Column(title, no_wrap=True) for title in COLUMNS[:3]),
+        *(Column(title, justify="right", no_wrap=True) for title in COLUMNS[3:]),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
-        caption=f"{rollouts:,} rollouts a shot, {content['settings']['tables']} tables; updates "
-        "and evals (of an ODE's right-hand side) are of one rollout.",
+        caption=f"{size['rollouts']:,} rollouts a shot, {size['tables']} tables; updates and evals "
+        "(of an ODE's right-hand side) are of one rollout.",
     )
+    for row in _rows(content):
+        table.add_row(*row)
+    return table
+
+
+def results_markdown(content: dict[str, Any]) -> str:
+    """The same table for a page."""
+    rows = [COLUMNS, ["---"] * len(COLUMNS), *_rows(content)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _rows(content: dict[str, Any]) -> Iterator[list[str]]:
     for result in content["results"]:
         name, success = result["contestant"], result["success"][-1]
         timed = result["planner"] == "random" and _as_in_the_paper(result)
         seconds = content["seconds_per_shot"][name]["value"] if timed else None
         low, value, high = (100 * success[key] for key in ("low", "value", "high"))
-        table.add_row(
+        yield [
             name,
             result["planner"],
             result["times"],
@@ -151,17 +161,12 @@ def results_table(content: dict[str, Any]) -> Table:
             f"{result['updates']:.1f}" if result["updates"] else "",
             f"{result['evaluations']:.0f}" if result["evaluations"] else "",
             f"{seconds:.3f}" if seconds is not None else "",
-        )
-    return table
+        ]
 
 
 def _as_in_the_paper(result: dict[str, Any]) -> bool:
     """Measured at observations; the simulator knows no others."""
     return result["times"] == "observed" or result["contestant"] == SIMULATOR
-
-
-def _number(title: str) -> Column:
-    return Column(title, justify="right", no_wrap=True)
 
 
 def draw_success(content: dict[str, Any]) -> Figure:
