@@ -97,7 +97,7 @@ def test_a_directory_that_cannot_be_written_is_only_a_warning(directory):
     directory.parent.mkdir(parents=True)
     directory.write_text("in the way")
     with pytest.warns(UserWarning, match="cannot keep shots"):
-        assert len(small().train) == 24
+        assert len(small().train) == 28
 
 
 def test_no_cache_writes_nothing(directory):

@@ -166,10 +166,10 @@ class Experiment:
         for repeat in range(REPEATS + 1):
             table = self.tables[[repeat % len(self.tables)]]
             for name, score_for in contestants.items():
-                self._progress(f"{name}, timing", repeat / (REPEATS + 1))
                 began = perf_counter()
                 planner.plan(score_for(table), ShotSpace(), 1, self._rng())
                 seconds[name].append(perf_counter() - began)
+                self._progress(f"{name}, timing", (repeat + 1) / (REPEATS + 1))
         # The first round warms up.
         quartiles = {
             name: np.quantile(times[1:], [0.5, 0.25, 0.75]) for name, times in seconds.items()
