@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 MARGIN = 2.5
-"""How far from its bar a ratio may be. Some bars are not reached yet, by up to a factor of two; what
-is more than noise beyond that has become slower."""
+"""How far from its bar a ratio may be. Some bars are not reached yet, by up to a factor of two;
+what is more than noise beyond that has become slower."""
 
 
 @pytest.mark.bench
