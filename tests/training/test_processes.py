@@ -69,7 +69,7 @@ def test_a_killed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_two_processes_get_the_gradients_of_one(tmp_path: Path) -> None:
-    """Adam's first moment after one step is a tenth of the gradient."""
+    """The right moments after one step are products of the gradients of weights."""
     alone = start(tmp_path / "one", 10, 1, 1)
     assert "stopped after step 1" in finish(alone, code=-signal.SIGINT)
     together = start(tmp_path / "two", 10, 2, 1)
@@ -77,7 +77,7 @@ def test_two_processes_get_the_gradients_of_one(tmp_path: Path) -> None:
     one, two = (
         read_tensors(tmp_path / name / "checkpoint.safetensors")[0] for name in ("one", "two")
     )
-    moments = [name for name in one if name.endswith("exp_avg")]
-    assert len(moments) > 10
+    moments = [name for name in one if name.endswith("right")]
+    assert len(moments) > 5
     for name in moments:
         torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-8)

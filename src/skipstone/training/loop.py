@@ -20,6 +20,7 @@ from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Losses, Model
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, share_of_mean
+from skipstone.training.recipe import OPTIMIZERS
 from skipstone.training.run import METRICS, WEIGHTS, write_tensors
 from skipstone.training.state import (
     Progress,
@@ -64,14 +65,15 @@ class Trainee(lightning.LightningModule):
         self.checkpoint = checkpoint
         self.report = report
         self.interrupted = False
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=objective.recipe.learning_rate)
+        recipe = objective.recipe
+        self.optimizer = OPTIMIZERS[recipe.optimizer](model.parameters(), lr=recipe.learning_rate)
         self.progress = Progress()
         if checkpoint.is_file():
             self.progress = load_checkpoint(checkpoint, model, self.optimizer)
         self._clock = time.monotonic()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, whose learning rate is set before each step as a function of its number."""
+        """The recipe's, whose learning rate is set before each step as a function of its number."""
         return self.optimizer
 
     def train_dataloader(self) -> DataLoader[int]:

@@ -6,7 +6,10 @@ import difflib
 import math
 from dataclasses import dataclass, replace
 
+import torch
+
 from skipstone.errors import InvalidInput, require_number
+from skipstone.training.soap import SOAP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +22,12 @@ class Recipe:
     batch_size: int = 64
     """Sequences per step, over all devices together."""
 
-    learning_rate: float = 3e-3
-    """Peak of Adam's learning rate."""
+    optimizer: str = "soap"
+    """`soap` is Adam in the eigenbasis of the gradients' second moments, which takes about half
+    the steps to the same error; `adam` is the paper's."""
+
+    learning_rate: float = 6e-3
+    """Peak of the learning rate."""
 
     schedule: str = "one-cycle"
     """`one-cycle` warms up over the first 30 % and falls to nearly nothing by a cosine;
@@ -64,10 +71,10 @@ class Recipe:
             raise InvalidInput(f"explore must be between 0 and 1; got {self.explore}.")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise InvalidInput(f"learning_rate must be positive; got {self.learning_rate}.")
-        if self.schedule not in _SCHEDULES:
-            raise InvalidInput(
-                f"schedule must be one of {', '.join(_SCHEDULES)}; got {self.schedule!r}."
-            )
+        for name, known in (("optimizer", OPTIMIZERS), ("schedule", _SCHEDULES)):
+            given = getattr(self, name)
+            if given not in known:
+                raise InvalidInput(f"{name} must be one of {', '.join(known)}; got {given!r}.")
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of a step, a function of its number alone."""
@@ -97,6 +104,9 @@ def _decay(step: int, steps: int) -> float:
 
 _SCHEDULES = {"one-cycle": _one_cycle, "decay": _decay}
 
+OPTIMIZERS = {"soap": SOAP, "adam": torch.optim.Adam}
+"""By name; each takes parameters and a learning rate."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
@@ -121,6 +131,7 @@ _PAPER = Preset(
     recipe=Recipe(
         steps=10_000,
         batch_size=256,
+        optimizer="adam",
         learning_rate=1e-3,
         schedule="decay",
         gradient_clip=0.0,
@@ -128,7 +139,7 @@ _PAPER = Preset(
         anneal_from=0.0,
     ),
 )
-# With dopri5 a training step of an ODE-RNN takes five times as long.
+# With dopri5 a training step of an ODE-RNN takes several times as long.
 _CPU = Preset(hidden=128, recipe=Recipe(), solver="rk4")
 _SMOKE = Preset(
     hidden=16,
@@ -146,7 +157,7 @@ _CPU_TOLERANCE = {
     "circles": 5e-3,
     "billiards1d": 2.5e-5,
     "billiards2d": 6e-5,
-    "shots": 2.5e-4,
+    "shots": 1e-4,
 }
 _CPU_NOISE = {"shots": 0.12}
 _PIXELS = ("pixels1d", "pixels2d")

@@ -77,7 +77,7 @@ def save_checkpoint(
     tensors = {f"model.{name}": weight for name, weight in model.state_dict().items()}
     tensors |= {f"best.{name}": weight for name, weight in progress.best_weights.items()}
     for index, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
     write_tensors(path, tensors, {"progress": json.dumps(progress.numbers())})
 
 
@@ -85,7 +85,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     """Put weights and optimiser back as they were, and return where the training stood."""
     tensors, notes = read_tensors(path)
     progress = Progress(**json.loads(notes["progress"]))
-    adam: dict[int, dict[str, Tensor]] = {}
+    moments: dict[int, dict[str, Tensor]] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
@@ -95,10 +95,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             progress.best_weights[rest] = tensor
         else:
             index, _, key = rest.partition(".")
-            adam.setdefault(int(index), {})[key] = tensor
+            moments.setdefault(int(index), {})[key] = tensor
     model.load_state_dict(weights)
     groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": adam, "param_groups": groups})
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
     return progress
 
 
