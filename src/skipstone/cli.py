@@ -87,6 +87,9 @@ def train(
         str | None,
         typer.Option(help="For pcode: a squared error, or auto, the RNN's; default: the preset's."),
     ] = None,
+    finer: Annotated[
+        int, typer.Option(help="So many observations in the place of one, over the same time.")
+    ] = 1,
     runs: RunsOption = RUNS,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     devices: Annotated[int, typer.Option(help="Devices or processes to train on.")] = 1,
@@ -104,6 +107,7 @@ def train(
         hidden=hidden,
         steps=steps,
         tolerance=_tolerance(tolerance),
+        finer=finer,
     )
     with _stoppable():
         run = run_job(

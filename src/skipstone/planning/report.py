@@ -30,13 +30,10 @@ from skipstone.plotting import (
     write_video,
 )
 from skipstone.tasks.shots import SHOTS, random_tables
-from skipstone.training.run import Run, list_runs, provenance, sha256
+from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, sha256
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TITLES = {"pcode": "PC-ODE", "rnn": "RNN", "odernn": "ODE-RNN", "latentode": "latent ODE"}
-"""Models by the names they have in figures."""
 
 RESULTS, FIGURE = "planning.json", "planning.png"
 """Files the experiment writes."""
@@ -102,7 +99,7 @@ def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Ta
 
         content = run_experiment(models, settings, progress)
     content["models"] = {
-        name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / "weights.safetensors")}
+        name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / WEIGHTS)}
         for name, run in runs.items()
     }
     content.update(provenance())

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_number
 from skipstone.evaluation import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
@@ -41,6 +41,8 @@ class Job:
     """For the PC-ODE: a number, or auto; None for the preset's."""
     steps: int | None = None
     """Gradient steps; None for the preset's."""
+    finer: int = 1
+    """Observations in the place of each one of the task's, over the same stretch of time."""
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
@@ -52,6 +54,7 @@ class Job:
         find_task(self.task)
         preset_for(self.preset, self.task)
         check_seed(self.seed)
+        require_number("finer", self.finer, 1, whole=True)
         if self.chosen_tolerance != "auto":
             check_tolerance(self.chosen_tolerance)
 
@@ -74,10 +77,22 @@ class Job:
             return None
         return dataclasses.replace(self, model="rnn", tolerance=None)
 
+    def load_data(self) -> TaskData:
+        """The task's data, sampled as finely as the job asks for."""
+        if self.finer == 1:
+            return load_task(self.task)
+        usual = find_task(self.task).options
+        return load_task(
+            self.task,
+            spacing=usual.spacing / self.finer,
+            observations=(usual.observations - 1) * self.finer + 1,
+        )
+
     @property
     def name(self) -> str:
         """Name of the run's folder: what differs from the preset is in it."""
         parts = [self.task, self.model, self.preset]
+        parts += [f"finer{self.finer}"] if self.finer != 1 else []
         parts += [f"hidden{self.hidden}"] if self.hidden is not None else []
         parts += [f"steps{self.steps}"] if self.steps is not None else []
         if self.tolerance is not None:
@@ -91,7 +106,7 @@ def run_job(job: Job, root: Path, **options: Any) -> Run:
     `options` are those of `fit` that do not change the numbers: device, devices, precision,
     progress.
     """
-    data = load_task(job.task)
+    data = job.load_data()
     run = train_job(job, data, root, **options)
     if not (run.folder / EVALUATION).is_file():
         evaluate_run(run, data, timing=False)

@@ -32,6 +32,9 @@ MODELS: dict[str, type[Model[Any]]] = {
 }
 """Models by the name used on disk and on the command line."""
 
+TITLES = {"pcode": "PC-ODE", "rnn": "RNN", "odernn": "ODE-RNN", "latentode": "latent ODE"}
+"""The same models by the name that people read."""
+
 CONFIG, METRICS, WEIGHTS, RESULT, CHECKPOINT = (
     "config.json",
     "metrics.csv",
@@ -158,7 +161,7 @@ def provenance() -> dict[str, Any]:
         "version": version("skipstone"),
         "commit": _commit(),
         "machine": {
-            "processor": platform.processor() or platform.machine(),
+            "processor": _processor(),
             "cores": os.cpu_count(),
             "threads": torch.get_num_threads(),
             "system": platform.system(),
@@ -166,6 +169,16 @@ def provenance() -> dict[str, Any]:
             "torch": torch.__version__,
         },
     }
+
+
+def _processor() -> str:
+    """The processor's name, which on Linux only the kernel knows."""
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():
+        for line in listing.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _commit() -> str | None:

@@ -1,0 +1,91 @@
+"""`Measured`: a trained run with its numbers, which is all that tables and figures read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skipstone.errors import InvalidInput
+from skipstone.evaluation import evaluate
+from skipstone.tasks.load import TaskData, load_task
+from skipstone.training.run import METRICS, TITLES, Run, list_runs
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run, and what an evaluation on its task's test data gave."""
+
+    run: Run
+    """Where it is."""
+
+    evaluation: dict[str, Any]
+    """As `Evaluation.to_dict`."""
+
+    @property
+    def task(self) -> str:
+        """What it was trained on."""
+        return self.run.config["data"]["task"]
+
+    @property
+    def spacing(self) -> float:
+        """Time between two observations."""
+        return self.run.config["data"]["spacing"]
+
+    @property
+    def model(self) -> str:
+        """The model, by the name that people read."""
+        return TITLES[self.run.config["model"]["kind"]]
+
+    @property
+    def hidden(self) -> int:
+        """Units of the model."""
+        return self.run.config["model"]["hidden"]
+
+    @property
+    def seed(self) -> int:
+        """Of weights, data order and exploration."""
+        return self.run.config["seed"]
+
+    @property
+    def training(self) -> list[dict[str, float]]:
+        """The validations of its training, in order: a dictionary for each row of metrics.csv, with
+        step, training_loss, mean_step, validation_error, learning_rate and wall_seconds."""
+        with (self.run.folder / METRICS).open(encoding="utf-8", newline="") as file:
+            return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file)]
+
+
+def measure_runs(
+    runs: Sequence[Run], progress: Callable[[str, float], None] = lambda what, share: None
+) -> list[Measured]:
+    """Evaluate runs, one after the other, on data that are made for it."""
+    measured, data = [], {}
+    for index, run in enumerate(runs):
+        progress(f"evaluating {run.folder.name}", index / len(runs))
+        described = dict(run.config["data"])
+        key = tuple(described.items())
+        if key not in data:
+            # One task at a time: all of them together would not fit in a small memory.
+            data = {key: load_task(described.pop("task"), **described)}
+        measured.append(Measured(run, _evaluate(run, data[key])))
+    progress("evaluating", 1.0)
+    return measured
+
+
+def _evaluate(run: Run, data: TaskData) -> dict[str, Any]:
+    return evaluate(
+        run.load(), data.test, events=data.events["test"], tolerance=run.config["tolerance"]
+    ).to_dict()
+
+
+def finished_runs(folder: Path) -> list[Run]:
+    """The finished runs on tasks in a folder, sorted so that those of a task are neighbours."""
+    runs = [run for run in list_runs(folder) if run.finished and "task" in run.config["data"]]
+    if not runs:
+        raise InvalidInput(
+            f"there must be finished runs to report on; {folder} holds none. Train some: skipstone "
+            "reproduce --from-scratch"
+        )
+    return sorted(runs, key=lambda run: (str(run.config["data"]), run.folder.name))
