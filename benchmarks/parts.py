@@ -24,15 +24,8 @@ from benchmarks.report import Comparison, Part
 from benchmarks.settings import Settings
 from skipstone import ODERNN, PCODE, RNN, Path, Sequences, load
 from skipstone.models.base import Model
-from skipstone.tasks.shots import (
-    AFTER_SHOT,
-    POCKET,
-    SHOT,
-    SPACING,
-    TARGET,
-    random_shots,
-    random_tables,
-)
+from skipstone.planning.game import ImaginedScore, ShotSpace, imagine, struck
+from skipstone.tasks.shots import SPACING, random_tables
 
 TRAINING_BARS = {1: 1.6, 2.7: 0.85, 5: 0.6, 17: 0.45}
 """PC-ODE over RNN in training, at most, by mean step."""
@@ -197,16 +190,22 @@ def memory(settings: Settings) -> Part:
 
 
 def planning(settings: Settings) -> Part:
-    """Candidate shots at a pool table scored: how near the target ball comes to the pocket."""
+    """Candidate shots at one pool table scored: how near the target ball comes to the pocket."""
     part = Part("planning")
-    context = _candidates(settings.many)
-    sizes: dict[str, Any] = {**settings.sizes, "time_unit": SPACING}
+    rng = np.random.default_rng(0)
+    table = random_tables(rng, 1)
+    tables, shots = table.repeat(settings.many, axis=0), ShotSpace().sample(rng, 1, settings.many)
+
+    def shoot(model: Model[Any]) -> Path:
+        with torch.inference_mode():
+            return imagine(model, tables, shots[0])
+
+    sizes: dict[str, Any] = {**settings.sizes, "dim": 4, "control": 2, "time_unit": SPACING}
     torch.manual_seed(0)
-    pcode = PCODE.for_data(context, **sizes)
-    aim_steps(pcode, context, settings.planning_step, lambda: _shoot(pcode, context))
-    pairs: dict[str, tuple[PCODE, Model[Any]]] = {
-        "untrained": (pcode, RNN.for_data(context, **sizes))
-    }
+    pcode = PCODE.from_config(sizes)
+    context = struck(pcode, tables, shots[0])
+    aim_steps(pcode, context, settings.planning_step, lambda: shoot(pcode))
+    pairs: dict[str, tuple[PCODE, Model[Any]]] = {"untrained": (pcode, RNN.from_config(sizes))}
     trained = [WEIGHTS / f"shots-{kind}-cpu-seed0" for kind in ("pcode", "rnn")]
     if all(folder.exists() for folder in trained):
         model, rnn = (load(folder) for folder in trained)
@@ -215,41 +214,12 @@ def planning(settings: Settings) -> Part:
     else:
         part.skipped["trained models"] = "no weights/shots-*-cpu-seed0"
     for kind, (model, rnn) in pairs.items():
+        scores = {"PC-ODE": ImaginedScore(model, table), "RNN": ImaginedScore(rnn, table)}
         runs: dict[str, Run] = {
-            "PC-ODE": lambda model=model: _score(model, context),
-            "RNN": lambda rnn=rnn: _score(rnn, context),
+            name: lambda score=score: score(shots) for name, score in scores.items()
         }
-        step = mean_step(_shoot(model, context), model)
+        step = mean_step(shoot(model), model)
         samples = interleave(runs, settings.rounds, settings.turn_seconds)
         part.add_times(samples, weights=kind, mean_step={"PC-ODE": step, "RNN": 1.0})
         part.compare(samples, "RNN", "PC-ODE", kind, at_least=PLANNING_BAR)
     return part
-
-
-def _candidates(count: int) -> Sequences:
-    """Many shots at one table, which has been at rest: contexts that end with the shot."""
-    rng = np.random.default_rng(0)
-    table = random_tables(rng, 1).reshape(1, 1, -1)
-    values = np.broadcast_to(table, (count, SHOT + 1, table.shape[-1]))
-    controls = np.zeros((count, SHOT + 1, 2))
-    controls[:, SHOT] = random_shots(rng, count)
-    return Sequences.from_array(values.copy(), SPACING, controls=controls)
-
-
-@torch.inference_mode()
-def _shoot(model: Model[Any], context: Sequences) -> Path:
-    """What follows the shots. The cue is taken away with the next observation."""
-    ends = context.ends
-    released = (ends[:, None] + SPACING, context.values.new_zeros(len(context), 1, 2))
-    return model.rollout(context, ends + AFTER_SHOT * SPACING, controls=released)
-
-
-@torch.inference_mode()
-def _score(model: Model[Any], context: Sequences) -> int:
-    """The best candidate."""
-    path = _shoot(model, context)
-    after = torch.arange(1, AFTER_SHOT + 1, dtype=torch.float64) * SPACING
-    balls = path.evaluate(context.ends[:, None] + after).unflatten(-1, (2, 2))
-    target = balls[..., TARGET, :]
-    distance = torch.linalg.vector_norm(target - target.new_tensor(POCKET), dim=-1)
-    return int(distance.amin(1).argmin())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import platform
-import subprocess
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Spread, ratio
 from skipstone.files import write_json
+from skipstone.training.run import provenance
 
 Samples = dict[str, list[float]]
 """Seconds of each contender, one entry per round."""
@@ -78,37 +76,12 @@ class Part:
 def machine(threads: int) -> dict[str, Any]:
     """Where and on what the numbers were measured."""
     return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
+        **provenance()["machine"],
         "threads": threads,
         "load_before": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "commit": _commit(),
+        "commit": provenance()["commit"],
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _processor() -> str:
-    """The processor's name, which on Linux only the kernel knows."""
-    listing = Path("/proc/cpuinfo")
-    if listing.exists():
-        for line in listing.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str | None:
-    """The commit, with a mark if files differ from it; None outside a repository."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
 
 
 def save(path: Path, about: dict[str, Any], parts: list[Part]) -> None:

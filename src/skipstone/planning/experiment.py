@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 
 from skipstone.errors import require_number
@@ -107,9 +106,11 @@ class Experiment:
         rng = np.random.default_rng([settings.seed, 0])
         self.tables = random_tables(rng, settings.tables)
         self._bootstrap = Bootstrap(settings.tables, np.random.default_rng([settings.seed, 1]))
-        # Fails now, not after minutes, for a model that cannot play.
+        # Fail now, not after minutes, for a model that cannot play or too few rollouts.
         for model in models.values():
             ImaginedScore(model, self.tables[:1])
+        self._cross_entropy = CrossEntropy(rollouts=settings.rollouts)
+        self._gradient = GradientDescent(rollouts=settings.rollouts)
 
     def contestants(self, *measures: Measure) -> dict[str, Callable[[Any], Any]]:
         """Score functions by name, each waiting for its tables; the simulator first."""
@@ -144,9 +145,9 @@ class Experiment:
         """The better planners, with the same number of rollouts."""
         rollouts, results = self._settings.rollouts, []
         for name, score_for in self.contestants(closest_approach).items():
-            planners: list[Planner] = [CrossEntropy(rollouts=rollouts)]
+            planners: list[Planner] = [self._cross_entropy]
             if name != SIMULATOR:
-                planners.append(GradientDescent(rollouts=rollouts))
+                planners.append(self._gradient)
             for planner in planners:
                 score = self._watched(
                     score_for(self.tables), f"{name}, {title(planner)}", len(self.tables) * rollouts
@@ -222,7 +223,6 @@ def run_experiment(
         "results": [asdict(result) for result in results],
         "seconds_per_shot": {name: asdict(estimate) for name, estimate in walls.items()},
         "wall_seconds": round(perf_counter() - began, 1),
-        "threads": torch.get_num_threads(),
     }
 
 

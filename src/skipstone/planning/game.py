@@ -110,15 +110,15 @@ class TrueScore(_Score):
 class ImaginedScore(_Score):
     """What a model trained on `shots` imagines, by rolling it out.
 
-    `measure` makes a score of each imagined path: `closest_observation` as in the paper, or
+    Each of `measures` makes a score of an imagined path: `closest_observation` as in the paper, or
     `closest_approach`, at all times, since a ball that is fast passes the pocket between two
     observations. Scores can be differentiated by the shots.
     """
 
-    def __init__(self, model: Any, tables: Any, *measure: Measure):
+    def __init__(self, model: Any, tables: Any, *measures: Measure):
         super().__init__(tables)
         self.model = checked_model(model)
-        self.measures = measure or (closest_observation,)
+        self.measures = measures or (closest_observation,)
 
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
@@ -135,17 +135,22 @@ class ImaginedScore(_Score):
 def imagine(
     model: Model[Any], tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
 ) -> Path:
-    """A model's idea of what each shot does; as in the data, the cue ball is struck at the last
+    """A model's idea of what each shot does."""
+    context = struck(model, tables, shots)
+    moment = (model.config.num_context - 1) * SPACING
+    later = [moment + SPACING], context.values.new_zeros(len(context), 1, 2)
+    return model.rollout(context, moment + AFTER_SHOT * SPACING, controls=later)
+
+
+def struck(
+    model: Model[Any], tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+) -> Sequences:
+    """What a model sees before each shot: as in the data, the cue ball is struck at the last
     observation of a context in which nothing moves."""
-    count = model.config.num_context
-    weight = next(model.parameters())
+    count, weight = model.config.num_context, next(model.parameters())
     place = torch.as_tensor(tables).reshape(len(tables), 1, 4).to(weight)
-    shots = shots.to(weight)
-    controls = torch.nn.functional.pad(shots[:, None], (0, 0, count - 1, 0))
-    context = Sequences.from_array(place.expand(-1, count, -1), SPACING, controls=controls)
-    struck = (count - 1) * SPACING
-    later = [struck + SPACING], torch.zeros_like(shots)[:, None]
-    return model.rollout(context, struck + AFTER_SHOT * SPACING, controls=later)
+    controls = torch.nn.functional.pad(shots[:, None].to(weight), (0, 0, count - 1, 0))
+    return Sequences.from_array(place.expand(-1, count, -1), SPACING, controls=controls)
 
 
 def closest_observation(path: Path) -> Float[Tensor, " rows"]:

@@ -204,12 +204,10 @@ class _Best:
             )
         # A NaN compares with nothing: as infinity it is the worst, and an action all the same.
         scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        if self._rollouts:
+        known, self._rollouts = self._rollouts > 0, self._rollouts + scores.shape[1]
+        if known:
             actions = torch.cat([self.actions, actions], dim=1)
             scores = torch.cat([self.scores, scores], dim=1)
-            self._rollouts += scores.shape[1] - self.scores.shape[1]
-        else:
-            self._rollouts = scores.shape[1]
         count = min(self._count, scores.shape[1])
         # Stable: of equal candidates the first one, whatever came after it.
         order = scores.sort(dim=1, stable=True).indices[:, :count]

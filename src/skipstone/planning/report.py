@@ -167,7 +167,7 @@ def _as_in_the_paper(result: dict[str, Any]) -> bool:
 
 
 def draw_success(content: dict[str, Any]) -> Figure:
-    """Success rate against the number of rollouts: figure 6 of the paper."""
+    """Success rate against the number of rollouts: the paper's planning figure."""
     curves = [
         result
         for result in content["results"]
