@@ -132,45 +132,70 @@ def walk(
     `seen` is what the model reads of the observations, if not their values; segments begin at the
     values all the same.
     """
-    values = batch.values.flatten(0, 1)
+    values, width = batch.values.flatten(0, 1), batch.mask.shape[1]
     seen = values if seen is None else seen.flatten(0, 1)
     controls = None if batch.controls is None else batch.controls.flatten(0, 1)
-    clock, width = model.clock(batch.times), batch.mask.shape[1]
+    clock, context = model.clock(batch.times), model.config.num_context
     at, cut = torch.zeros_like(batch.mask), torch.zeros_like(batch.mask)
     rows = torch.arange(len(batch), device=at.device)
     knot, length = torch.zeros_like(rows), torch.full_like(rows, FIRST_BLOCK - 1)
-    last, context = batch.lengths - 1, model.config.num_context
-    state, lines, numbers, states, pieces, total = None, None, [], [], [], 0
+    last, state = batch.lengths - 1, model.initial_state(len(batch))
+    places = rows[:, None] * width + torch.arange(context, device=rows.device)
+    gaps = clock[:, :context].diff(dim=1, prepend=clock[:, :1]).to(values.dtype)
+    known = _encode(model, seen, controls, places.T.flatten(), gaps.T.flatten())
+    known = known.unflatten(0, (context, len(batch)))
+    numbers, states, starts, pieces, total, drawn = [], [], [], [], 0, 0
+    lines: Any = None
     for index in itertools.count():
         if index < context:
             following = torch.where(last[rows] > index, index, NEVER)
         else:
             following, cut[rows, knot] = stops.following(lines, rows, knot, length)
         going = (following < NEVER).nonzero()[:, 0]
-        if len(going) == 0:
-            break
         if len(going) < len(rows):
             rows, following, knot, length = (
                 part[going] for part in (rows, following, knot, length)
             )
-            state = None if state is None else select_rows(state, going)
+            state = select_rows(state, going)
+        if len(rows) == 0:
+            break
+        place = rows * width + following
         elapsed = (clock[rows, following] - clock[rows, knot]).to(values.dtype)
-        if index >= context:
-            length = following - knot
-        knot, place = following, rows * width + following
+        if index < context:
+            encoded = known[index] if len(rows) == len(batch) else select_rows(known[index], rows)
+        else:
+            encoded, length = _encode(model, seen, controls, place, elapsed), following - knot
+        knot = following
         at[rows, knot] = True
-        state = model.initial_state(len(rows)) if state is None else model.move(state, elapsed)
-        inputs = None if controls is None else select_rows(controls, place)
-        encoded = model.encode(select_rows(seen, place), inputs, elapsed)
-        state = model.update(state, encoded)
-        lines = model.lines(state, select_rows(values, place))
+        # The first of these times is zero, and moving by zero is the identity.
+        state = model.update(model.move(state, elapsed), encoded)
         numbers.append(torch.zeros_like(last))
         numbers[-1][rows] = torch.arange(total, total + len(rows), device=rows.device)
         total += len(rows)
         states.append(state)
-        pieces.append(lines)
+        starts.append(select_rows(values, place))
+        # Nobody looks along the lines of the context, so they are made together, with the first
+        # that somebody does look along.
+        if index >= context - 1:
+            pieces.append(model.lines(torch.cat(states[drawn:]), torch.cat(starts[drawn:])))
+            lines = type(pieces[-1])(*(part[-len(rows) :] for part in pieces[-1]))
+            drawn = len(states)
+    if drawn < len(states):
+        pieces.append(model.lines(torch.cat(states[drawn:]), torch.cat(starts[drawn:])))
     joined = type(pieces[0])(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
     return Walk(Knots(at, cut), torch.stack(numbers, dim=1), torch.cat(states), joined)
+
+
+def _encode(
+    model: LineModel,
+    seen: Float[Tensor, "points dim"],
+    controls: Float[Tensor, "points control"] | None,
+    place: Int[Tensor, " rows"],
+    elapsed: Float[Tensor, " rows"],
+) -> Float[Tensor, "rows encoded"]:
+    """What the cell reads at some of the observations."""
+    inputs = None if controls is None else select_rows(controls, place)
+    return model.encode(select_rows(seen, place), inputs, elapsed)
 
 
 class LookAhead:

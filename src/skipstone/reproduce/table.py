@@ -1,0 +1,139 @@
+"""The paper's table 1 from measured runs, with what the paper does not give."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from statistics import mean
+from typing import Any
+
+from skipstone.errors import InvalidInput
+from skipstone.reproduce.measured import Measured
+from skipstone.reproduce.paper import TABLE, Reported
+
+COLUMNS = [
+    "task",
+    "model",
+    "seeds",
+    "test MSE",
+    "paper",
+    "sample MSE",
+    "paper",
+    "mean step",
+    "paper",
+    "updates",
+    "evaluations",
+    "ms per rollout, batch 1",
+    "ms per rollout, batch 256",
+    "units",
+    "training, minutes",
+]
+"""Of the table that people read. Errors of several seeds are their mean, with the range in
+brackets."""
+
+_MEASURES = ("test_mse", "sample_mse", "mean_step")
+
+
+def table_rows(measured: Sequence[Measured]) -> list[list[str]]:
+    """A line for each task and model that has runs with the preset's own settings."""
+    rows = [_row(task, model, runs) for task, model, runs in _groups(measured)]
+    if not rows:
+        raise InvalidInput(
+            "there must be runs on the paper's tasks to make its table; got none. Train one: "
+            "skipstone train circles pcode"
+        )
+    return rows
+
+
+def table_markdown(measured: Sequence[Measured]) -> str:
+    """The table for a page."""
+    rows = [COLUMNS, ["---"] * len(COLUMNS), *table_rows(measured)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def table_csv(measured: Sequence[Measured]) -> str:
+    """Every run on a line, in full precision, with the ends of the intervals over trajectories."""
+    lines = [_record(run) for _, _, runs in _groups(measured) for run in runs]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def standard(run: Measured) -> bool:
+    """Whether a run has its preset's own settings: those of studies name what they change."""
+    kind, preset = run.run.config["model"]["kind"], run.run.folder.name.split("-")[2:3]
+    return run.run.folder.name == "-".join([run.task, kind, *preset, f"seed{run.seed}"])
+
+
+def _groups(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Measured]]]:
+    for task, models in TABLE.items():
+        for model in models:
+            runs = [run for run in measured if (run.task, run.model) == (task, model)]
+            runs = sorted(filter(standard, runs), key=lambda run: run.seed)
+            if runs:
+                yield task, model, runs
+
+
+def _row(task: str, model: str, runs: list[Measured]) -> list[str]:
+    reported, cells = TABLE[task][model], []
+    for name in _MEASURES:
+        values = [run.evaluation[name]["value"] for run in runs]
+        cells += [_spread(values), _number(getattr(reported, name))]
+    return [task, model, str(len(runs)), *cells, *_costs(runs)]
+
+
+def _costs(runs: list[Measured]) -> list[str]:
+    def average(values: Iterator[Any]) -> str:
+        known = [value for value in values if value is not None]
+        return _number(mean(known)) if known else ""
+
+    evaluations = average(run.evaluation["function_evaluations"]["value"] for run in runs)
+    return [
+        average(run.evaluation["updates"]["value"] for run in runs),
+        "" if evaluations == "0" else evaluations,
+        *(average(_milliseconds(run, batch) for run in runs) for batch in (1, 256)),
+        str(runs[0].hidden),
+        average(run.run.result["wall_seconds"] / 60 for run in runs),
+    ]
+
+
+def _milliseconds(run: Measured, batch: int) -> float | None:
+    times = {wall["batch"]: wall["seconds"]["value"] for wall in run.evaluation["wall_times"]}
+    return 1000 * times[batch] if batch in times else None
+
+
+def _record(run: Measured) -> dict[str, Any]:
+    record: dict[str, Any] = {"task": run.task, "model": run.model, "seed": run.seed}
+    reported: Reported = TABLE[run.task][run.model]
+    for name in _MEASURES:
+        estimate = run.evaluation[name]
+        record |= {name: estimate["value"], f"{name}_low": estimate["low"]}
+        record |= {f"{name}_high": estimate["high"], f"{name}_paper": getattr(reported, name)}
+    for name in ("updates", "function_evaluations"):
+        record[name] = run.evaluation[name]["value"]
+    record |= {f"milliseconds_batch_{size}": _milliseconds(run, size) for size in (1, 256)}
+    result = run.run.result
+    return record | {
+        "units": run.hidden,
+        "steps": result["steps"],
+        "training_seconds": result["wall_seconds"],
+        "commit": result["commit"],
+        "weights_sha256": result["weights_sha256"],
+    }
+
+
+def _spread(values: list[float]) -> str:
+    if len(values) == 1:
+        return _number(values[0])
+    return f"{_number(mean(values))} ({_number(min(values))}–{_number(max(values))})"
+
+
+def _number(value: float) -> str:
+    """Three digits; small errors as a power of ten, without the zeros that pad it."""
+    if value == 0 or abs(value) >= 0.01:
+        return f"{value:.3g}"
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits}e{int(exponent)}"

@@ -1,0 +1,53 @@
+"""What has to be trained for the paper's table and figures, and for the new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skipstone.errors import InvalidInput, require_number
+from skipstone.reproduce.paper import TABLE
+from skipstone.tasks.shots import SHOTS
+from skipstone.training.grid import make_grid
+from skipstone.training.jobs import Job
+
+MODELS = ("rnn", "pcode", "odernn")
+"""The paper's models. RNNs come first: a PC-ODE may take its tolerance from one."""
+
+CAPACITY_TASK, CAPACITY_UNITS = "circles", (8, 16, 32, 64)
+"""Sizes of the capacity study, besides the preset's own."""
+
+SAMPLING_TASK, SAMPLING_FINER, SAMPLING_STEPS = "billiards1d", (1, 2, 4, 8), 1_500
+"""The study of cost against sampling rate: how many times finer, and a budget that the longest
+sequences can afford, the same for all."""
+
+
+def trainings(
+    preset: str = "cpu",
+    tasks: Sequence[str] = (),
+    models: Sequence[str] = (),
+    seeds: int = 1,
+) -> list[Job]:
+    """All jobs, or those of some tasks and models; each once, seeds 0 to `seeds - 1`."""
+    require_number("seeds", seeds, 1, whole=True)
+    known = [*TABLE, SHOTS.name]
+    for task in tasks:
+        if task not in known:
+            raise InvalidInput(f"the paper's tasks are {', '.join(known)}; got {task!r}.")
+    tasks, models = tasks or known, models or MODELS
+    jobs = make_grid(tasks, models, seeds=range(seeds), preset=preset)
+    return list(dict.fromkeys([*jobs, *_studies(preset, tasks, models)]))
+
+
+def _studies(preset: str, tasks: Sequence[str], models: Sequence[str]) -> list[Job]:
+    jobs: list[Job] = []
+    if CAPACITY_TASK in tasks and "pcode" in models:
+        jobs += make_grid([CAPACITY_TASK], ["pcode"], hidden=CAPACITY_UNITS, preset=preset)
+    if SAMPLING_TASK in tasks:
+        steps = SAMPLING_STEPS if preset == "cpu" else None
+        jobs += [
+            Job(task=SAMPLING_TASK, model=model, preset=preset, steps=steps, finer=finer)
+            for finer in SAMPLING_FINER
+            for model in ("rnn", "pcode")
+            if model in models
+        ]
+    return jobs
