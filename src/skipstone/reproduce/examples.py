@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from skipstone.evaluation.rollouts import predict
 from skipstone.models.base import Model
 from skipstone.sequences import Sequences
 from skipstone.tasks.base import CONTEXT, Scene
 from skipstone.tasks.events import Events
-from skipstone.tasks.recording import record
-from skipstone.tasks.registry import find_task, task_options
+from skipstone.tasks.registry import find_task
 
 FINE = 8
 """Moments for each interval between observations: paths are drawn, and played, between them."""
@@ -74,35 +74,33 @@ class Example:
 def make_example(name: str, models: Mapping[str, Model[Any]], row: int = 0) -> Example:
     """Trajectory `row` of `CANDIDATES`, predicted by each model."""
     task = find_task(name)
-    usual = task.options
-    options = task_options(
-        task,
-        trajectories=CANDIDATES,
-        seed=SEED,
-        spacing=usual.spacing / FINE,
-        observations=(usual.observations - 1) * FINE + 1,
-    )
-    recording = record(task, options)
-    controls = None if recording.controls is None else recording.controls[[row], ::FINE]
-    fine = Sequences(recording.times[[row]], recording.values[[row]]).to(dtype=torch.float32)
-    seen = Sequences(fine.times[:, ::FINE], fine.values[:, ::FINE], controls)
-    moments = recording.times[row]
-    later = moments[moments >= recording.times[row, (CONTEXT - 1) * FINE]]
-    predictions = {}
-    for title, model in models.items():
-        path = model.rollout(seen.head(CONTEXT), seen.ends)
-        values = path.evaluate(torch.as_tensor(later)[None])[0]
-        knots = path.knots[0]
-        predictions[title] = Prediction(
-            later, values.double().numpy(), knots[knots.isfinite()].numpy()
-        )
+    count, spacing = task.options.observations, task.options.spacing
+    times = spacing * np.arange(count)
+    moments = spacing / FINE * np.arange((count - 1) * FINE + 1)
+    # Asked for together, observations and moments are of the very same trajectories.
+    every = np.tile(np.concatenate([times, moments]), (CANDIDATES, 1))
+    observed = task.observe(task.options, every, np.random.default_rng(SEED))
+    controls = None if observed.controls is None else observed.controls[[row], :count]
+    seen = Sequences(times[None], observed.values[[row], :count], controls)
+    seen = seen.to(dtype=torch.float32)
+    track = Sequences(moments[None], observed.values[[row], count:]).to(dtype=torch.float32)
+    later = moments[(CONTEXT - 1) * FINE :]
     return Example(
         task=name,
-        scene=task.scene(options),
-        times=seen.times[0].numpy(),
+        scene=task.scene(task.options),
+        times=times,
         values=seen.values[0].double().numpy(),
         moments=moments,
-        track=fine.values[0].double().numpy(),
-        events=recording.events[row],
-        predictions=predictions,
+        track=track.values[0].double().numpy(),
+        events=observed.events[row].until(times[[-1]]),
+        predictions={title: _predicted(model, seen, later) for title, model in models.items()},
     )
+
+
+def _predicted(
+    model: Model[Any], seen: Sequences, times: Float[np.ndarray, " moments"]
+) -> Prediction:
+    path, _ = predict(model, model.prepare(seen, CONTEXT + 1))
+    knots = path.knots[0]
+    values = path.evaluate(torch.as_tensor(times)[None])[0]
+    return Prediction(times, values.double().numpy(), knots[knots.isfinite()].numpy())
