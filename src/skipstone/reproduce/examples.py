@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from skipstone.errors import InvalidInput
 from skipstone.models.base import Model
 from skipstone.sequences import Sequences
 from skipstone.tasks.base import CONTEXT, Scene
@@ -39,6 +40,10 @@ class Prediction:
 
     knots: Float[np.ndarray, " updates"]
     """When the cell updates; the first is at the last observation of the context."""
+
+    def at(self, times: Float[np.ndarray, " times"]) -> Float[np.ndarray, "times dim"]:
+        """What is predicted for any times, straight between the moments."""
+        return np.stack([np.interp(times, self.times, column) for column in self.values.T], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -106,3 +111,10 @@ def make_example(name: str, models: Mapping[str, Model[Any]], row: int = 0) -> E
         events=recording.events[row],
         predictions=predictions,
     )
+
+
+def make_examples(name: str, models: Mapping[str, Model[Any]], count: int) -> list[Example]:
+    """The first `count` of the `CANDIDATES`, predicted by each model."""
+    if not 1 <= count <= CANDIDATES:
+        raise InvalidInput(f"count must be from 1 to {CANDIDATES}; got {count}.")
+    return [make_example(name, models, row) for row in range(count)]
