@@ -6,8 +6,10 @@ imported when the first figure is made, because it takes a while.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from skipstone.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
@@ -35,6 +38,32 @@ FAINT = "#E4E4E4"
 
 TABLE = "#FAFAFA"
 """The ground of a picture, just off white."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one model looks in every figure: also without colour it can be told apart."""
+
+    colour: str
+    marker: str
+    line: str | tuple[float, tuple[float, ...]]
+    """Solid, dashed, ..., as matplotlib writes it."""
+
+
+MODEL_STYLES = {
+    "PC-ODE": Style(PALETTE[0], "o", "-"),
+    "RNN": Style(PALETTE[1], "s", (0, (4, 1.6))),
+    "ODE-RNN": Style(PALETTE[2], "^", (0, (5, 1.5, 1, 1.5))),
+    "latent ODE": Style(PALETTE[4], "D", (0, (1.2, 1.4))),
+    "simulator": Style(GREY, "x", "-"),
+}
+"""The models, and the world that they imitate, by the names that people read."""
+
+# From this ratio of the ends of a logarithmic axis on, powers of ten are ticks enough.
+_MANY_TICKS = 200
+
+# Between these, numbers are easier to read than powers of ten.
+_PLAIN = (0.005, 5000)
 
 FIGURES = (".png", ".pdf", ".svg")
 """Suffixes of files for figures."""
@@ -90,6 +119,14 @@ def ball_colour(ball: int) -> str:
     return PALETTE[ball % len(PALETTE)]
 
 
+def series_styles(names: Sequence[str]) -> dict[str, Style]:
+    """A style for each name: a model's own, and for others the colours that no model has."""
+    taken = {style.colour for style in MODEL_STYLES.values()}
+    spare = cycle([colour for colour in PALETTE if colour not in taken])
+    shapes = cycle("vPX")
+    return {name: MODEL_STYLES.get(name) or Style(next(spare), next(shapes), "-") for name in names}
+
+
 def faded(colour: str, strength: float) -> tuple[float, float, float]:
     """A colour mixed with white: strength 0 is white, 1 the colour itself."""
     from matplotlib.colors import to_rgb
@@ -110,6 +147,65 @@ def wipe(axes: Axes) -> None:
     """Remove what was drawn but keep axes, limits and ticks: much faster than `clear`."""
     for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.texts, *axes.images):
         artist.remove()
+
+
+def log_ticks(axis: Axis) -> None:
+    """Ticks of a logarithmic axis that are read at a glance, also where it spans little. Call it
+    when the limits are set."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    narrow = high < _MANY_TICKS * low
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
+    axis.set_minor_locator(NullLocator())
+    if low > _PLAIN[0] and high < _PLAIN[1]:
+        axis.set_major_formatter("{x:g}")
+    else:
+        # Thresholds that leave out no label.
+        every = (np.inf, np.inf)
+        axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=every))
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], apart: float = 0.11) -> None:
+    """Names beside the right ends of lines, instead of a legend: (y, text, colour) for each.
+
+    Names that would run into each other move, to be `apart`, a share of the axes' height. Call it
+    when the scale and the limits are set.
+    """
+    axes.get_ylim()  # Limits that follow the data are only found when asked for.
+    placed = sorted(
+        (float(_height(axes, value)), text, colour)
+        for value, text, colour in ends
+        if np.isfinite(value)
+    )
+    for height, (_, text, colour) in zip(
+        _spread([height for height, _, _ in placed], apart), placed, strict=True
+    ):
+        axes.annotate(
+            text,
+            (1.02, height),
+            xycoords="axes fraction",
+            color=colour,
+            va="center",
+            fontsize=8,
+            annotation_clip=False,
+        )
+
+
+def _height(axes: Axes, value: float) -> float:
+    """Where a value is, as a share of the axes' height."""
+    low, high = axes.yaxis.get_transform().transform(np.array(axes.get_ylim()))
+    at = axes.yaxis.get_transform().transform(np.array([value]))[0]
+    return (at - low) / (high - low)
+
+
+def _spread(heights: Sequence[float], apart: float) -> list[float]:
+    """Heights in ascending order, moved as little as needed to be apart and below the top."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + apart) if moved else height)
+    over = max(0.0, moved[-1] - 0.97) if moved else 0.0
+    return [height - over for height in moved]
 
 
 def pixels(figure: Figure) -> UInt8[np.ndarray, "height width 3"]:

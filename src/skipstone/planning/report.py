@@ -22,11 +22,12 @@ from skipstone.planning.picture import FRAMES_PER_SECOND, animate_shot, draw_sho
 from skipstone.planning.planners import CrossEntropy
 from skipstone.plotting import (
     GREY,
-    PALETTE,
     faded,
+    label_ends,
     look,
     new_figure,
     save_figure,
+    series_styles,
     write_video,
 )
 from skipstone.tasks.shots import SHOTS, random_tables
@@ -176,22 +177,25 @@ def draw_success(content: dict[str, Any]) -> Figure:
     with look():
         figure = new_figure(5.2, 3.4)
         axes = figure.subplots()
-        colours = iter(PALETTE)
+        styles = series_styles([curve["contestant"] for curve in curves])
         ends = []
         for curve in curves:
-            real = curve["contestant"] == SIMULATOR
-            colour = GREY if real else next(colours)
+            style = styles[curve["contestant"]]
             low, value, high = (
                 [100 * point[key] for point in curve["success"]] for key in ("low", "value", "high")
             )
-            axes.fill_between(curve["rollouts"], low, high, color=faded(colour, 0.15), lw=0)
+            axes.fill_between(curve["rollouts"], low, high, color=faded(style.colour, 0.15), lw=0)
             axes.plot(
-                curve["rollouts"], value, color=colour, linestyle="--" if real else "-", marker="."
+                *(curve["rollouts"], value),
+                color=style.colour,
+                linestyle=style.line,
+                marker=style.marker,
+                markersize=4,
             )
             label = curve["contestant"]
-            if not real:
+            if label != SIMULATOR:
                 label += f"\n{curve['updates']:.1f} updates"
-            ends.append((value[-1], label, colour))
+            ends.append((value[-1], label, style.colour))
         lowest = 100 * curves[0]["success"][0]["value"]
         axes.axhline(lowest, color=GREY, lw=0.8, linestyle=":")
         axes.text(curves[0]["rollouts"][-1], lowest + 1.5, "a random shot", color=GREY, ha="right")
@@ -200,23 +204,6 @@ def draw_success(content: dict[str, Any]) -> Figure:
         axes.set_ylim(0, 102)
         axes.set_xlabel("rollouts to plan a shot")
         axes.set_ylabel("shots that succeed, %")
-        for height, (_, label, colour) in zip(_spread(ends), sorted(ends), strict=True):
-            axes.annotate(
-                label,
-                (1.02, height),
-                xycoords=("axes fraction", "data"),
-                color=colour,
-                va="center",
-                fontsize=8,
-            )
+        label_ends(axes, ends)
         figure.canvas.draw()
     return figure
-
-
-def _spread(ends: list[tuple[float, str, Any]], apart: float = 11.0) -> list[float]:
-    """Heights for labels, from the lowest, that do not run into each other."""
-    heights: list[float] = []
-    for value, _, _ in sorted(ends):
-        heights.append(max(value, heights[-1] + apart) if heights else value)
-    over = max(0.0, heights[-1] - 98)
-    return [height - over for height in heights]

@@ -31,12 +31,13 @@ from skipstone.tasks.panels import (
     draw_time,
     film_frame,
     film_strip,
+    plane_limits,
     prepare_plane,
     prepare_time,
 )
 from skipstone.tasks.recording import Recording, record
 from skipstone.tasks.registry import find_task, task_options
-from skipstone.tasks.track import Track, track_of
+from skipstone.tasks.track import track_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,8 @@ def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Pain
             panels,
             lambda panel, row, moment: draw_time(panel, tracks[row].until(moment), scene),
         )
-    low, high = _limits(scene, tracks)
+    points = np.concatenate([track.positions.reshape(-1, 2) for track in tracks])
+    low, high = plane_limits(scene, points)
     width, height = high - low
     figure, panels = _grid(count, SQUARE[0], SQUARE[1] * float(height / width))
     for panel in panels:
@@ -125,16 +127,6 @@ def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Pain
         panels,
         lambda panel, row, moment: draw_plane(panel, tracks[row].until(moment), scene),
     )
-
-
-def _limits(scene: Scene, tracks: list[Track]) -> tuple[np.ndarray, np.ndarray]:
-    """Lower left and upper right corner of what is drawn in the plane."""
-    if scene.radius is not None:
-        return np.zeros(2), np.ones(2)
-    points = np.concatenate([track.positions.reshape(-1, 2) for track in tracks])
-    low, high = points.min(axis=0), points.max(axis=0)
-    margin = 0.08 * (high - low).max()
-    return low - margin, high + margin
 
 
 def _grid(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Bool, Float, Num
 
 from skipstone.plotting import FAINT, GREY, INK, TABLE, ball_colour, bare, faded
 from skipstone.tasks.base import Scene
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 FRAMES = 15
 """Most images in a film strip."""
 
-_PALEST = 0.12
+PALEST = 0.12
 """How strong the colour of a path is at its beginning; it ends at 1."""
 
 
@@ -39,6 +40,17 @@ def draw_time(axes: Axes, track: Track, scene: Scene) -> None:
         axes.plot(track.times[track.seen], y[track.seen], ".", color=colour, markersize=2.5)
     times = np.repeat(track.events.times[:, None, None], track.positions.shape[1], axis=1)
     _mark_collisions(axes, track.events, np.concatenate([times, track.events.positions], axis=-1))
+
+
+def plane_limits(
+    scene: Scene, points: Float[np.ndarray, "points 2"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower left and upper right corner of what is drawn in the plane."""
+    if scene.radius is not None:
+        return np.zeros(2), np.ones(2)
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.08 * (high - low).max()
+    return low - margin, high + margin
 
 
 def prepare_plane(axes: Axes, scene: Scene, low: np.ndarray, high: np.ndarray) -> None:
@@ -62,7 +74,7 @@ def draw_plane(axes: Axes, track: Track, scene: Scene) -> None:
         axes.add_patch(Circle((x, y), reach, facecolor=FAINT, edgecolor=GREY, lw=0.8))
     for ball in range(track.positions.shape[1]):
         path, colour = track.positions[:, ball], ball_colour(ball)
-        _fading_line(axes, track.times, path, colour)
+        fading_line(axes, track.times, path, colour)
         if scene.radius is None:
             axes.plot(*path[track.seen].T, ".", color=colour, markersize=2.5)
             axes.plot(*path[-1], "o", color=colour, markersize=5)
@@ -88,10 +100,7 @@ def film_strip(axes: Axes, recording: Recording, row: int) -> None:
     seen = np.flatnonzero(recording.keep[row])
     chosen = seen[:: -(-len(seen) // FRAMES)]
     times = recording.times[row, chosen]
-    width = 0.92 * np.diff(times).min()
-    for time, index in zip(times, chosen, strict=True):
-        extent = (time - width / 2, time + width / 2, 0.0, width)
-        axes.imshow(_image(recording, row, int(index)), extent=extent, **_GREYS)
+    width = film_row(axes, times, recording.values[row, chosen])
     events = recording.events[row]
     met_ball = events.kinds == Kind.BALL
     below = -0.2 * width
@@ -104,36 +113,77 @@ def film_strip(axes: Axes, recording: Recording, row: int) -> None:
     bare(axes)
 
 
+def film_row(
+    axes: Axes,
+    times: Float[np.ndarray, " images"],
+    images: Num[np.ndarray, "images pixels"],
+    row: int = 0,
+) -> float:
+    """Images side by side, each centred at its time, `row` rows above 0; return their width."""
+    width = 0.92 * float(np.diff(times).min())
+    bottom = row * width / 0.92
+    for time, image in zip(times, images, strict=True):
+        show_image(axes, image, (time - width / 2, time + width / 2, bottom, bottom + width))
+    return width
+
+
 def film_frame(axes: Axes, recording: Recording, row: int, moment: float) -> None:
     """The last image seen at or before `moment`."""
     index = int(np.searchsorted(recording.times[row], moment, side="right")) - 1
-    axes.imshow(_image(recording, row, index), extent=(0.0, 1.0, 0.0, 1.0), **_GREYS)
+    show_image(axes, recording.values[row, index])
 
 
-_GREYS = {"cmap": "gray", "vmin": 0, "vmax": 255, "interpolation": "nearest"}
-
-
-def _image(recording: Recording, row: int, index: int) -> np.ndarray:
-    pixels = recording.values[row, index]
+def show_image(
+    axes: Axes,
+    pixels: Num[np.ndarray, " pixels"],
+    extent: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0),
+) -> None:
+    """A square image between left, right, bottom and top: whole numbers to 255, or shares of 1."""
     side = int(np.sqrt(len(pixels)))
-    return pixels.reshape(side, side)
+    axes.imshow(
+        pixels.reshape(side, side),
+        extent=extent,
+        cmap="gray",
+        vmin=0,
+        vmax=255 if pixels.dtype == np.uint8 else 1,
+        interpolation="nearest",
+    )
 
 
-def _fading_line(axes: Axes, times: np.ndarray, path: np.ndarray, colour: str) -> None:
+def fading_line(
+    axes: Axes,
+    times: Float[np.ndarray, " moments"],
+    path: Float[np.ndarray, "moments 2"],
+    colour: str,
+    width: float = 1.8,
+    palest: float = PALEST,
+    drawn: Bool[np.ndarray, " pieces"] | None = None,
+) -> None:
+    """A path in the plane, from light to dark as time passes; `drawn` are the pieces between
+    moments that are, all unless told."""
     from matplotlib.collections import LineCollection
 
-    # At a video's first moment no time has passed yet.
-    age = times[1:] / max(times[-1], np.finfo(float).tiny)
-    strengths = _PALEST + (1 - _PALEST) * age
+    pieces = np.stack([path[:-1], path[1:]], axis=1)
+    ages = strengths(times, times[-1], palest)[1:]
+    if drawn is not None:
+        pieces, ages = pieces[drawn], ages[drawn]
     axes.add_collection(
         LineCollection(
-            list(np.stack([path[:-1], path[1:]], axis=1)),
-            colors=[faded(colour, strength) for strength in strengths],
-            linewidths=1.8,
+            list(pieces),
+            colors=[faded(colour, age) for age in ages],
+            linewidths=width,
             capstyle="round",
         ),
         autolim=False,
     )
+
+
+def strengths(
+    times: Float[np.ndarray, " moments"], now: float, palest: float = PALEST
+) -> Float[np.ndarray, " moments"]:
+    """How strong a colour is at each moment of a path: palest at time 0, full by now."""
+    # At a video's first moment no time has passed yet; by rounding one can lie ahead of now.
+    return palest + (1 - palest) * np.minimum(times / max(now, np.finfo(float).tiny), 1)
 
 
 def _mark_collisions(axes: Axes, events: Events, places: np.ndarray) -> None:
