@@ -35,12 +35,13 @@ def measured(
     training: tuple[tuple[int, float, float], ...] = ((100, 1.5, 1e-1), (200, 3.0, 1e-2)),
 ) -> Measured:
     """A run folder with the files that figures read, and its evaluation."""
-    folder = folder / f"{task}-{title}-{hidden}-{finer}-{seed}"
+    varied = [f"finer{finer}"] * (finer != 1) + [f"hidden{hidden}"] * (hidden != 128)
+    folder = folder / "-".join([task, KINDS[title], "cpu", *varied, f"seed{seed}"])
     folder.mkdir(parents=True)
     spacing = find_task(task).options.spacing / finer
     config = {
         "model": {"kind": KINDS[title], "hidden": hidden},
-        "recipe": {},
+        "recipe": {"steps": 200},
         "seed": seed,
         "data": {"task": task, "spacing": spacing},
     }

@@ -41,6 +41,10 @@ class Prediction:
     knots: Float[np.ndarray, " updates"]
     """When the cell updates; the first is at the last observation of the context."""
 
+    def at(self, times: Float[np.ndarray, " times"]) -> Float[np.ndarray, "times dim"]:
+        """What is predicted for any times, straight between the moments."""
+        return np.stack([np.interp(times, self.times, column) for column in self.values.T], axis=-1)
+
 
 @dataclass(frozen=True)
 class Example:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -38,28 +37,9 @@ def by_model(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     return grouped(sorted(measured, key=lambda run: order.index(run.model)), lambda run: run.model)
 
 
-def at_usual_spacing(measured: Iterable[Measured]) -> list[Measured]:
-    """The runs on data sampled as their task usually is."""
-    return [
-        run
-        for run in measured
-        if math.isclose(run.spacing, TASKS[run.task].options.spacing, rel_tol=1e-9)
-    ]
-
-
-def of_usual_size(measured: Sequence[Measured]) -> list[Measured]:
-    """For each task, the runs of the size that most models have: not those of a study of sizes."""
-    kept = []
-    for runs in by_task(measured).values():
-        models = Counter(hidden for hidden, _ in {(run.hidden, run.model) for run in runs})
-        usual = max(models, key=lambda hidden: (models[hidden], hidden))
-        kept += [run for run in runs if run.hidden == usual]
-    return kept
-
-
-def comparable(measured: Sequence[Measured]) -> list[Measured]:
-    """The runs that make a fair comparison: of the usual spacing and size."""
-    return of_usual_size(at_usual_spacing(measured))
+def comparable(measured: Iterable[Measured]) -> list[Measured]:
+    """The runs that have nothing but their preset: those of studies stay out of comparisons."""
+    return [run for run in measured if not run.varied]
 
 
 def across_seeds(estimates: Sequence[dict[str, Any] | Estimate]) -> Estimate:

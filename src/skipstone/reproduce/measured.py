@@ -50,6 +50,16 @@ class Measured:
         return self.run.config["seed"]
 
     @property
+    def budget(self) -> tuple[int, int]:
+        """Units, and gradient steps: what has to be the same in a fair comparison."""
+        return self.hidden, self.run.config["recipe"]["steps"]
+
+    @property
+    def varied(self) -> list[str]:
+        """What differs from its preset, as in the name of its folder; studies vary something."""
+        return self.run.folder.name.split("-")[3:-1]
+
+    @property
     def training(self) -> list[dict[str, float]]:
         """The validations of its training, in order: a dictionary for each row of metrics.csv, with
         step, training_loss, mean_step, validation_error, learning_rate and wall_seconds."""

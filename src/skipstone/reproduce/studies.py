@@ -22,7 +22,6 @@ from skipstone.plotting import (
 from skipstone.reproduce.groups import (
     OURS,
     across_seeds,
-    at_usual_spacing,
     bars,
     by_model,
     by_task,
@@ -30,7 +29,6 @@ from skipstone.reproduce.groups import (
     comparable,
     grouped,
     measure,
-    of_usual_size,
 )
 from skipstone.reproduce.measured import Measured
 from skipstone.tasks.registry import find_task
@@ -48,8 +46,8 @@ _IN_A_ROW = 4
 
 def capacity(measured: Sequence[Measured]) -> Figure:
     """Mean step of the PC-ODE against its hidden size, a line for each task that has runs of
-    several sizes: figure 3 of the paper."""
-    ours = at_usual_spacing([run for run in measured if run.model == OURS])
+    several sizes: the paper's figure of capacity."""
+    ours = [run for run in measured if run.model == OURS and _only_size(run)]
     lines = {
         task: sizes
         for task, runs in by_task(ours).items()
@@ -78,6 +76,10 @@ def capacity(measured: Sequence[Measured]) -> Figure:
         label_ends(axes, ends, apart=0.07)
         figure.canvas.draw()
     return figure
+
+
+def _only_size(run: Measured) -> bool:
+    return all(part.startswith("hidden") for part in run.varied)
 
 
 def error_by_horizon(measured: Sequence[Measured]) -> Figure:
@@ -121,7 +123,7 @@ def _paint_horizon(axes: Axes, task: str, runs: Sequence[Measured]) -> None:
 def cost_against_sampling_rate(measured: Sequence[Measured], task: str = "billiards1d") -> Figure:
     """What it costs to look at the same balls more often: updates per rollout against the number
     of observations, beside the errors. Runs of the task that differ in spacing."""
-    runs = of_usual_size([run for run in measured if run.task == task])
+    runs = _of_one_budget([run for run in measured if run.task == task])
     if len({run.spacing for run in runs}) < 2:
         raise InvalidInput(
             f"there must be runs of {task} that differ in spacing; got {len(runs)} of one spacing."
@@ -141,6 +143,14 @@ def cost_against_sampling_rate(measured: Sequence[Measured], task: str = "billia
         error.set_ylabel("sample MSE")
         figure.canvas.draw()
     return figure
+
+
+def _of_one_budget(runs: Sequence[Measured]) -> list[Measured]:
+    """The runs that got what those of the finest sampling got: they decide what all can have."""
+    if not runs:
+        return []
+    finest = min(runs, key=lambda run: run.spacing)
+    return [run for run in runs if run.budget == finest.budget]
 
 
 def _paint_rates(axes: Axes, task: str, runs: Sequence[Measured], name: str) -> None:

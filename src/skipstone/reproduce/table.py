@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from skipstone.errors import InvalidInput
+from skipstone.reproduce.groups import comparable
 from skipstone.reproduce.measured import Measured
 from skipstone.reproduce.paper import TABLE, Reported
 
@@ -62,17 +63,11 @@ def table_csv(measured: Sequence[Measured]) -> str:
     return text.getvalue()
 
 
-def standard(run: Measured) -> bool:
-    """Whether a run has its preset's own settings: those of studies name what they change."""
-    kind, preset = run.run.config["model"]["kind"], run.run.folder.name.split("-")[2:3]
-    return run.run.folder.name == "-".join([run.task, kind, *preset, f"seed{run.seed}"])
-
-
 def _groups(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Measured]]]:
     for task, models in TABLE.items():
         for model in models:
-            runs = [run for run in measured if (run.task, run.model) == (task, model)]
-            runs = sorted(filter(standard, runs), key=lambda run: run.seed)
+            runs = [run for run in comparable(measured) if (run.task, run.model) == (task, model)]
+            runs = sorted(runs, key=lambda run: run.seed)
             if runs:
                 yield task, model, runs
 
