@@ -71,7 +71,7 @@ def show(
         typer.echo(f"wrote {path}")
 
 
-RUNS = Path("runs")
+RUNS, WEIGHTS, OUT = Path("runs"), Path("weights"), Path("results")
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 
 
@@ -205,7 +205,7 @@ def plan(
     tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
     rollouts: Annotated[int, typer.Option(help="Candidate shots for each.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Of tables and candidates.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = OUT,
     show: Annotated[
         bool, typer.Option("--show", help="Only draw and animate one planned shot.")
     ] = False,
@@ -216,7 +216,7 @@ def plan(
     from skipstone.planning.experiment import Settings
     from skipstone.planning.report import FIGURE, RESULTS, find_runs, report_experiment, show_shot
 
-    found = find_runs(run or [], (RUNS, Path("weights")))
+    found = find_runs(run or [], (RUNS, WEIGHTS))
     for name, chosen in found.items():
         typer.echo(f"{name}: {chosen.folder}", err=True)
     with _stoppable():
@@ -231,18 +231,62 @@ def plan(
 
 
 @app.command()
-def reproduce(runs: RunsOption = RUNS) -> None:
-    """Run what is implemented of the paper's experiments: a small PC-ODE on circles, live."""
+def reproduce(
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Train everything first: hours; resumable.")
+    ] = False,
+    preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
+    task: Annotated[
+        list[str] | None, typer.Option(help="Train only this task; repeatable.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Train only this model; repeatable.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds of each training.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(help="Trainings at a time; default: one per core.")
+    ] = None,
+    runs: RunsOption = RUNS,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+) -> None:
+    """The paper's table, figures and videos, and a page that shows them."""
     from rich.console import Console
 
-    from skipstone.training.jobs import Job, evaluate_run, run_job
-    from skipstone.training.report import evaluation_table
+    from skipstone.reproduce.command import report_trainings, report_weights, train_all, train_live
+    from skipstone.training.grid import grid_summary
+    from skipstone.training.report import evaluation_table, read_evaluation
 
-    typer.echo("Training a PC-ODE of 64 units on circles, about a minute; then measuring it.")
+    failed = False
     with _stoppable():
-        run = run_job(Job(task="circles", model="pcode", hidden=64, steps=800), runs)
-    Console().print(evaluation_table(evaluate_run(run)))
-    typer.echo(f"everything is in {run.folder}")
+        if from_scratch:
+            outcomes = train_all(
+                runs,
+                preset=preset,
+                tasks=task or (),
+                models=model or (),
+                seeds=seeds,
+                workers=workers,
+            )
+            typer.echo(grid_summary(outcomes))
+            failed = any(outcome.failure for outcome in outcomes)
+            report = report_trainings(outcomes, preset, out)
+        elif task or model or seeds != 1 or preset != "cpu":
+            raise InvalidInput(
+                "--preset, --task, --model and --seeds choose what to train, which only "
+                "--from-scratch does. Add it, or leave them out."
+            )
+        else:
+            typer.echo("Training a small PC-ODE on circles, about a minute, to see how that goes.")
+            live = train_live(runs)
+            Console().print(evaluation_table(read_evaluation(live)))
+            typer.echo("Now the trained models of weights/, on test data made for them.")
+            report = report_weights(WEIGHTS, OUT, out)
+    for title, reason in report.left_out.items():
+        typer.echo(f"left out: {title}: {reason}")
+    for path in report.written:
+        typer.echo(f"wrote {path}")
+    if failed:
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from skipstone.planning.planners import (
     Planner,
     RandomShooting,
 )
+from skipstone.progress import Progress, silent
 from skipstone.tasks.shots import POCKET_RADIUS, random_tables
 
 SIMULATOR = "simulator"
@@ -41,9 +42,6 @@ REPEATS = 11
 
 MARKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500)
 """Numbers of rollouts at which success is measured, besides the largest."""
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done, and the share of it that is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +96,7 @@ class Experiment:
         self,
         models: Mapping[str, Model[Any]],
         settings: Settings,
-        progress: Progress = lambda what, share: None,
+        progress: Progress = silent,
     ):
         self._models = models
         self._settings = settings

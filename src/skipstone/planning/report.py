@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 from rich.table import Column, Table
 
 from skipstone.errors import InvalidInput
@@ -30,6 +27,7 @@ from skipstone.plotting import (
     series_styles,
     write_video,
 )
+from skipstone.progress import bars
 from skipstone.tasks.shots import SHOTS, random_tables
 from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, sha256
 
@@ -84,20 +82,7 @@ def _can_play(run: Run) -> bool:
 def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Table:
     """Run the experiment, keep its results and its figure in a folder, and return its table."""
     models: dict[str, Model[Any]] = {name: run.load() for name, run in runs.items()}
-    bars = Bars(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-    )
-    with bars:
-        rows: dict[str, Any] = {}
-
-        def progress(what: str, share: float) -> None:
-            if what not in rows:
-                rows[what] = bars.add_task(what, total=1.0)
-            bars.update(rows[what], completed=share)
-
+    with bars() as progress:
         content = run_experiment(models, settings, progress)
     content["models"] = {
         name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / WEIGHTS)}

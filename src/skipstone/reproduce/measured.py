@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skipstone.errors import InvalidInput
 from skipstone.evaluation import evaluate
+from skipstone.progress import Progress, silent
 from skipstone.tasks.load import TaskData, load_task
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
@@ -68,25 +69,29 @@ class Measured:
 
 
 def measure_runs(
-    runs: Sequence[Run], progress: Callable[[str, float], None] = lambda what, share: None
+    runs: Sequence[Run], progress: Progress = silent, timing: bool = True
 ) -> list[Measured]:
     """Evaluate runs, one after the other, on data that are made for it."""
     measured, data = [], {}
     for index, run in enumerate(runs):
-        progress(f"evaluating {run.folder.name}", index / len(runs))
+        progress("evaluating", index / len(runs))
         described = dict(run.config["data"])
         key = tuple(described.items())
         if key not in data:
             # One task at a time: all of them together would not fit in a small memory.
             data = {key: load_task(described.pop("task"), **described)}
-        measured.append(Measured(run, _evaluate(run, data[key])))
+        measured.append(Measured(run, _evaluate(run, data[key], timing)))
     progress("evaluating", 1.0)
     return measured
 
 
-def _evaluate(run: Run, data: TaskData) -> dict[str, Any]:
+def _evaluate(run: Run, data: TaskData, timing: bool) -> dict[str, Any]:
     return evaluate(
-        run.load(), data.test, events=data.events["test"], tolerance=run.config["tolerance"]
+        run.load(),
+        data.test,
+        events=data.events["test"],
+        tolerance=run.config["tolerance"],
+        timing=timing,
     ).to_dict()
 
 

@@ -43,7 +43,7 @@ def runs_table(root: Path) -> Table:
 def _row(run: Run) -> list[str]:
     if not run.finished:
         return ["unfinished", "", "", "", "", ""]
-    result, evaluation = run.result, _evaluation(run)
+    result, evaluation = run.result, read_evaluation(run)
     numbers = [_number(evaluation.get(name)) for name in ("test_mse", "sample_mse", "mean_step")]
     return ["finished", str(result["steps"]), f"{result['wall_seconds'] / 60:.1f}", *numbers]
 
@@ -64,14 +64,15 @@ def evaluation_table(content: dict[str, Any]) -> Table:
 def summary(folder: Path) -> str:
     """A line about a finished run."""
     run = Run(folder)
-    evaluation = _evaluation(run)
+    evaluation = read_evaluation(run)
     numbers = ", ".join(
         f"{name.replace('_', ' ')} {_number(evaluation.get(name))}" for name in _HEADLINES[:4]
     )
     return f"{folder}: {numbers}, trained in {run.result['wall_seconds'] / 60:.1f} minutes"
 
 
-def _evaluation(run: Run) -> dict[str, Any]:
+def read_evaluation(run: Run) -> dict[str, Any]:
+    """What an evaluation of a run gave; nothing if there was none."""
     path = run.folder / EVALUATION
     return read_json(path) if path.is_file() else {}
 

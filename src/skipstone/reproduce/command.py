@@ -1,0 +1,67 @@
+"""`reproduce`: the paper with one command, from shipped weights or from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from skipstone.errors import InvalidInput
+from skipstone.planning.experiment import Settings
+from skipstone.planning.report import RESULTS, find_runs, report_experiment
+from skipstone.progress import bars
+from skipstone.reproduce.measured import finished_runs, measure_runs
+from skipstone.reproduce.report import Report, write_report
+from skipstone.reproduce.trainings import trainings
+from skipstone.tasks.shots import SHOTS
+from skipstone.training.grid import Outcome, run_grid
+from skipstone.training.jobs import Job, run_job
+from skipstone.training.run import Run
+
+LIVE = Job(task="circles", model="pcode", hidden=64, steps=600)
+"""What a newcomer sees being trained: about a minute."""
+
+SMOKE_PLANNING = Settings(tables=10, rollouts=300)
+"""Planning with models that have learned nothing: only that it works."""
+
+
+def train_live(runs: Path) -> Run:
+    """A small PC-ODE, trained before your eyes."""
+    return run_job(LIVE, runs)
+
+
+def report_weights(weights: Path, results: Path, out: Path) -> Report:
+    """Evaluate trained runs, and draw everything from them and from the results of planning."""
+    runs = finished_runs(weights)
+    with bars() as progress:
+        measured = measure_runs(runs, progress)
+        return write_report(measured, out, planning=results / RESULTS, progress=progress)
+
+
+def train_all(
+    runs: Path,
+    *,
+    preset: str = "cpu",
+    tasks: Sequence[str] = (),
+    models: Sequence[str] = (),
+    seeds: int = 1,
+    workers: int | None = None,
+) -> list[Outcome]:
+    """Train whatever is not trained yet of all that the paper compares, or of a part of it."""
+    return run_grid(trainings(preset, tasks, models, seeds), runs, workers=workers)
+
+
+def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path) -> Report:
+    """The same from runs of one's own, which plan their shots first if they can."""
+    runs = [outcome.run for outcome in outcomes if outcome.failure is None]
+    if not runs:
+        raise InvalidInput("there must be a finished run to report on; every training failed.")
+    players = [run for run in runs if run.config["data"]["task"] == SHOTS.name]
+    if players:
+        settings = SMOKE_PLANNING if preset == "smoke" else Settings()
+        report_experiment(find_runs([run.folder for run in players], ()), settings, out)
+    with bars() as progress:
+        measured = measure_runs(runs, progress)
+        command = f"skipstone reproduce --from-scratch --preset {preset}"
+        return write_report(
+            measured, out, planning=out / RESULTS, command=command, progress=progress
+        )

@@ -1,0 +1,263 @@
+"""From runs to a folder with the paper's table, its figures, videos, and a page that shows all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import InvalidInput
+from skipstone.files import read_json, write_json, write_text
+from skipstone.planning.report import draw_success
+from skipstone.plotting import save_figure
+from skipstone.progress import Progress, silent
+from skipstone.reproduce.collisions import updates_and_collisions
+from skipstone.reproduce.examples import Example, make_example, make_examples
+from skipstone.reproduce.figures import hero
+from skipstone.reproduce.groups import by_task, comparable
+from skipstone.reproduce.measured import Measured
+from skipstone.reproduce.page import Figure, Table, Video, write_page
+from skipstone.reproduce.studies import capacity, cost_against_sampling_rate, error_by_horizon
+from skipstone.reproduce.summary import task_summary
+from skipstone.reproduce.table import COLUMNS, table_csv, table_markdown, table_rows
+from skipstone.reproduce.videos import write_example
+from skipstone.training.run import provenance
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+PAGE, NUMBERS, MARKDOWN, CSV = "index.html", "evaluations.json", "table1.md", "table1.csv"
+"""Files of a report, beside its folders `figures` and `videos`."""
+
+HERO = "billiards2d"
+"""The task of the first figure, and of the gif."""
+
+FILMED = ("billiards1d", "billiards2d", "pixels1d", "pixels2d")
+"""Tasks that have a video."""
+
+RASTER = 12
+"""Trajectories whose updates are shown beside their collisions."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of it."""
+
+    written: list[Path]
+    """Files, the page first."""
+
+    left_out: dict[str, str]
+    """Figures for which something is missing, and what."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A figure that may be drawn, if there is what it shows."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[[], Drawing]
+
+
+def write_report(
+    measured: Sequence[Measured],
+    out: Path,
+    *,
+    planning: Path | None = None,
+    command: str = "skipstone reproduce",
+    progress: Progress = silent,
+) -> Report:
+    """Write everything that these runs can show.
+
+    `planning` is the file of results that `skipstone plan` wrote, if there is one.
+    """
+    numbers = write_numbers(measured, out)
+    examples = _examples(measured, progress)
+    planned = list(_figures(measured, examples, planning))
+    figures, left_out = _draw(planned, out / "figures", progress)
+    videos = _film(examples, out / "videos", progress)
+    progress("writing the page", 0.0)
+    page = out / PAGE
+    write_page(
+        page,
+        summary=_summary(measured),
+        tables=[Table("Table 1, and what it costs", _TABLE_CAPTION, COLUMNS, table_rows(measured))],
+        figures=figures,
+        videos=[video for video in videos if video.path.suffix == ".mp4"],
+        examples=sorted(examples.values(), key=lambda example: example.task != HERO),
+        about=_about(command),
+    )
+    progress("writing the page", 1.0)
+    return Report([page, *numbers, *(shown.path for shown in [*figures, *videos])], left_out)
+
+
+_TABLE_CAPTION = (
+    "Errors are mean squared errors on test data, smaller is better; the mean step is the time "
+    "between two cell updates, in observations, larger is cheaper. Beside each the paper's figure. "
+    "Several seeds: their mean, and their range in brackets. Updates and evaluations (of an ODE's "
+    "right-hand side) are per rollout, wall times medians on the machine below."
+)
+
+
+def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
+    """The table in its two forms, and every evaluation."""
+    paths = [out / MARKDOWN, out / CSV, out / NUMBERS]
+    write_text(paths[0], table_markdown(measured))
+    write_text(paths[1], table_csv(measured))
+    write_json(
+        paths[2],
+        {"runs": {run.run.folder.name: run.evaluation for run in measured}, **provenance()},
+    )
+    return paths
+
+
+def _examples(measured: Sequence[Measured], progress: Progress) -> dict[str, Example]:
+    """One trajectory of each task, the first there is: nobody chose it."""
+    examples = {}
+    tasks = by_task(comparable(measured))
+    for index, (task, runs) in enumerate(tasks.items()):
+        progress("rolling out examples", index / len(tasks))
+        examples[task] = make_example(task, _models(runs))
+    progress("rolling out examples", 1.0)
+    return examples
+
+
+def _models(runs: Sequence[Measured]) -> dict[str, Any]:
+    """The model of the lowest seed of each kind."""
+    return {run.model: run.run.load() for run in sorted(runs, key=lambda run: -run.seed)}
+
+
+def _figures(
+    measured: Sequence[Measured], examples: dict[str, Example], planning: Path | None
+) -> Iterator[Planned]:
+    if HERO in examples:
+        yield Planned(
+            "hero",
+            "Two balls, three models",
+            "Predicted paths over what truly happens. Dots are cell updates; the strip above each "
+            "panel shows how long every step lasts.",
+            lambda: hero(examples[HERO]),
+        )
+    for task, example in examples.items():
+        yield Planned(
+            task,
+            f"{task}, in four columns",
+            "Samples of a baseline and of the PC-ODE; the mean step during training; error against "
+            "mean step, with training from light to dark (teacher-forced steps, validation "
+            "errors), the end on test data marked, and in grey the PC-ODE at constant steps.",
+            lambda example=example: task_summary(example, measured),
+        )
+    yield Planned(
+        "horizon",
+        "Error against horizon",
+        "How fast rollouts drift from the truth.",
+        lambda: error_by_horizon(measured),
+    )
+    yield Planned(
+        "collisions",
+        "Updates and collisions",
+        "When the PC-ODE updates, beside when balls collide, on the first trajectories there are; "
+        "and how many of one are within an observation of the other, against chance.",
+        lambda: updates_and_collisions(_raster(measured), measured),
+    )
+    yield Planned(
+        "capacity",
+        "Capacity",
+        "Larger models take longer steps.",
+        lambda: capacity(measured),
+    )
+    yield Planned(
+        "sampling",
+        "Cost against sampling rate",
+        "The same balls observed more often: the RNN's updates grow with the rate.",
+        lambda: cost_against_sampling_rate(measured),
+    )
+    yield Planned(
+        "planning",
+        "Planning",
+        "Shots that truly succeed, against the number of rollouts that chose them.",
+        lambda: draw_success(_planning_results(planning)),
+    )
+
+
+def _planning_results(path: Path | None) -> dict[str, Any]:
+    if path is None or not path.is_file():
+        raise InvalidInput("there must be results of planning to draw. Get some: skipstone plan")
+    return read_json(path)
+
+
+def _raster(measured: Sequence[Measured]) -> list[Example]:
+    examples = []
+    for task, runs in by_task(comparable(measured)).items():
+        ours = {title: model for title, model in _models(runs).items() if title == "PC-ODE"}
+        if task in ("billiards1d", "billiards2d") and ours:
+            examples += make_examples(task, ours, RASTER)
+    return examples
+
+
+def _draw(
+    planned: Sequence[Planned], folder: Path, progress: Progress
+) -> tuple[list[Figure], dict[str, str]]:
+    """Draw the figures there is something to show in; say of the others what they lack."""
+    drawn, left_out = [], {}
+    for index, figure in enumerate(planned):
+        progress("drawing figures", index / len(planned))
+        path = folder / f"{figure.name}.png"
+        try:
+            save_figure(figure.draw(), path)
+        except InvalidInput as missing:
+            left_out[figure.title] = str(missing)
+        else:
+            drawn.append(Figure(figure.title, figure.caption, path))
+    progress("drawing figures", 1.0)
+    return drawn, left_out
+
+
+def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> list[Video]:
+    names = [f"{task}.mp4" for task in FILMED if task in examples]
+    names += [f"{HERO}.gif"] if HERO in examples else []
+    videos = []
+    for index, name in enumerate(names):
+        progress("filming", index / len(names))
+        task = name.partition(".")[0]
+        write_example(examples[task], folder / name)
+        caption = "What happens, and what each model predicts. A ring is a cell update."
+        videos.append(Video(task, caption, folder / name))
+    progress("filming", 1.0)
+    return videos
+
+
+def _summary(measured: Sequence[Measured]) -> list[str]:
+    """What the numbers say, in a sentence for each task."""
+    sentences = []
+    for task, runs in by_task(comparable(measured)).items():
+        found = {run.model: run.evaluation for run in sorted(runs, key=lambda run: -run.seed)}
+        if {"PC-ODE", "RNN"} <= set(found):
+            ours, theirs = found["PC-ODE"], found["RNN"]
+            fewer = theirs["updates"]["value"] / ours["updates"]["value"]
+            error = ours["sample_mse"]["value"] / theirs["sample_mse"]["value"]
+            sentences.append(
+                f"On {task} the PC-ODE makes {fewer:.1f} times fewer updates than the RNN, at "
+                f"{error:.2g} times its error."
+            )
+    lead = (
+        "A recurrent model that updates only where something happens, beside models that update "
+        "at every observation."
+    )
+    return [lead, " ".join(sentences)] if sentences else [lead]
+
+
+def _about(command: str) -> dict[str, str]:
+    source = provenance()
+    machine = source["machine"]
+    return {
+        "version": source["version"],
+        "commit": source["commit"] or "none",
+        "machine": f"{machine['processor']}, {machine['cores']} cores",
+        "torch": f"{machine['torch']}, {machine['threads']} threads",
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "command": command,
+    }
