@@ -253,6 +253,7 @@ def reproduce(
     from rich.console import Console
 
     from skipstone.reproduce.command import report_trainings, report_weights, train_all, train_live
+    from skipstone.reproduce.measured import finished_runs
     from skipstone.training.grid import grid_summary
     from skipstone.training.report import evaluation_table, read_evaluation
 
@@ -276,6 +277,7 @@ def reproduce(
                 "--from-scratch does. Add it, or leave them out."
             )
         else:
+            finished_runs(WEIGHTS)  # Fails now, not after a minute.
             typer.echo("Training a small PC-ODE on circles, about a minute, to see how that goes.")
             live = train_live(runs)
             Console().print(evaluation_table(read_evaluation(live)))
