@@ -100,6 +100,20 @@ def save(path: Path, about: dict[str, Any], parts: list[Part]) -> None:
     )
 
 
+def bars_markdown(content: dict[str, Any]) -> str:
+    """Every ratio that has a bar, from the file that `save` wrote, for a page."""
+    lines = ["| part | ratio | measured | quartiles | bar | met |", "|---|---|---|---|---|---|"]
+    for saved in content["comparisons"]:
+        comparison = Comparison(
+            saved["name"], Spread(**saved["ratio"]), saved["at_most"], saved["at_least"]
+        )
+        if comparison.met is not None:
+            cells = _cells(comparison)
+            cells[-1] = "yes" if comparison.met else "**no**"
+            lines.append(f"| {' | '.join([saved['part'], *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
 def show(part: Part, console: Console) -> None:
     """Print a part: its rows, then its comparisons."""
     _show_rows(part, console)
