@@ -155,8 +155,8 @@ _CPU_STEPS = {"lines": 1_000, "circles": 2_000, "shots": 20_000}
 _CPU_TOLERANCE = {
     "lines": 1e-5,
     "circles": 5e-3,
-    "billiards1d": 2.5e-5,
-    "billiards2d": 6e-5,
+    "billiards1d": 1.5e-5,
+    "billiards2d": 1.5e-5,
     "shots": 1e-4,
 }
 _CPU_NOISE = {"shots": 0.12}
