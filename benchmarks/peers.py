@@ -19,7 +19,7 @@ from skipstone import PCODE, RNN, Sequences
 from skipstone.evaluation.rollouts import predict
 from skipstone.models.base import Losses, Model
 from skipstone.models.networks import ResidualMLP
-from skipstone.models.pcode import STEP_LOSS_WEIGHT
+from skipstone.models.pcode import STEP_LOSS_WEIGHTS
 
 # The literal transcription of the paper is kept where it proves the fast one.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -212,7 +212,10 @@ class _MaskedStep:
         # The end cuts the last segments: only a prediction below their length is an error.
         difference = model.predict_step(state) - (time[:, last] - tau)
         step_errors.append(difference.clamp(max=0).square())
-        return torch.stack(errors).mean() + STEP_LOSS_WEIGHT * torch.cat(step_errors).mean()
+        return (
+            torch.stack(errors).mean()
+            + STEP_LOSS_WEIGHTS["difference"] * torch.cat(step_errors).mean()
+        )
 
     def error_at(
         self, index: int, state: Tensor, base: Tensor, start: Tensor, tau: Tensor

@@ -29,8 +29,13 @@ from skipstone.models.targets import Targets
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
-STEP_LOSS_WEIGHT = 1e-5
-"""Weight of the step-size loss beside the prediction loss (section 4 of the paper)."""
+STEP_LOSS_WEIGHTS = {"difference": 1e-5, "ratio": 2e-4}
+"""Weights of the step-size losses beside the prediction loss; the first is the paper's (section 4).
+The second makes both about equal early in training."""
+
+SHORT = 0.5
+"""Predicted step, in the model's unit of time, below which a logarithm goes on as a straight line:
+an untrained layer may predict anything."""
 
 OVERSHOOT_CAP = 1e-3
 """Squared error beyond which an overshooting line is left alone: there a true event ended it."""
@@ -278,6 +283,7 @@ class PCODE(Model[PCODEConfig]):
         generator: torch.Generator | None = None,
         explore: float | Bool[Tensor, "batch time"] = 0.01,
         overshoot: float = 0.0,
+        step_loss: str = "difference",
         knots: Knots | None = None,
         seen: Float[Tensor, "batch time dim"] | None = None,
     ) -> Losses:
@@ -291,9 +297,17 @@ class PCODE(Model[PCODEConfig]):
         It teaches lines to go a little further than they have to, so that the search finds longer
         steps much earlier; see `OVERSHOOT_CAP`. The paper has none.
 
+        `step_loss` is what the squared error of a predicted step is taken of: its `difference` to
+        the length that was found, as in the paper, or the logarithm of their `ratio`. Three
+        instead of one is as wrong as thirty instead of ten then, and for a path it is.
+
         `seen` is what the encoder reads instead of the values, for training with noise.
         """
         batch = self.prepare(batch, max(2, self.config.num_context))
+        if step_loss not in STEP_LOSS_WEIGHTS:
+            raise InvalidInput(
+                f"step_loss must be one of {', '.join(STEP_LOSS_WEIGHTS)}; got {step_loss!r}."
+            )
         if knots is None:
             if tolerance is None:
                 raise InvalidInput(
@@ -310,8 +324,8 @@ class PCODE(Model[PCODEConfig]):
         observed = select_rows(_flat(batch.values), targets.point)
         error = squared_error(predicted, observed)
         prediction, errors = mean_error(batch, error, targets.predicted)
-        step = self._step_loss(states, targets)
-        total = prediction + STEP_LOSS_WEIGHT * step
+        step = self._step_loss(states, targets, step_loss)
+        total = prediction + STEP_LOSS_WEIGHTS[step_loss] * step
         if overshoot and len(targets.past):
             total = total + overshoot * self._overshoot_loss(batch, lines, targets)
         return Losses(
@@ -332,7 +346,7 @@ class PCODE(Model[PCODEConfig]):
         error = squared_error(predicted, select_rows(_flat(batch.values), targets.past))
         return error.clamp(max=OVERSHOOT_CAP).sum() / len(targets.point)
 
-    def _step_loss(self, states: Tensor, targets: Targets) -> Float[Tensor, ""]:
+    def _step_loss(self, states: Tensor, targets: Targets, kind: str) -> Float[Tensor, ""]:
         """Mean squared error of predicted steps, over the segments whose length was free.
 
         A segment cut short by the end of its sequence or by a change of control would have gone
@@ -340,9 +354,15 @@ class PCODE(Model[PCODEConfig]):
         """
         if len(targets.free) == 0:
             return states.sum() * 0
-        error = self.predict_step(select_rows(states, targets.free)) - targets.free_lengths
+        step, length = self.predict_step(select_rows(states, targets.free)), targets.free_lengths
+        error = step - length if kind == "difference" else _log(step) - _log(length)
         error = torch.where(targets.free_cut, error.clamp(max=0), error)
         return error.square().mean()
+
+
+def _log(step: Float[Tensor, " steps"]) -> Float[Tensor, " steps"]:
+    """The logarithm, and below `SHORT` its tangent there, so that it is defined everywhere."""
+    return step.clamp(min=SHORT).log() + (step - SHORT).clamp(max=0) / SHORT
 
 
 def _flat(values: Float[Tensor, "batch time width"]) -> Float[Tensor, "points width"]:

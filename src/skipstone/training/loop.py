@@ -108,7 +108,7 @@ class Trainee(lightning.LightningModule):
         counts = torch.stack([losses.errors.isfinite().sum(), torch.tensor(losses.num_steps)])
         counts = self.trainer.strategy.reduce(counts.to(self.device), reduce_op="sum")
         assert isinstance(counts, Tensor)
-        return share_of_mean(losses, counts, ranks)
+        return share_of_mean(losses, counts, ranks, self.objective.recipe.step_loss)
 
     def _check(self, losses: Losses, step: int) -> None:
         """Stop where the loss is lost: predicting the mean alone would give the variance."""

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.models.base import Losses, Model
-from skipstone.models.pcode import PCODE, STEP_LOSS_WEIGHT
+from skipstone.models.pcode import PCODE, STEP_LOSS_WEIGHTS
 from skipstone.sequences import Sequences
 from skipstone.training.recipe import Recipe
 
@@ -68,14 +68,21 @@ class Objective:
         forced = torch.as_tensor(draws < self.recipe.explore)[share, :width]
         tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
         return model.loss(
-            batch, tolerance, explore=forced, overshoot=self.recipe.overshoot, seen=seen
+            batch,
+            tolerance,
+            explore=forced,
+            overshoot=self.recipe.overshoot,
+            step_loss=self.recipe.step_loss,
+            seen=seen,
         )
 
     def _random(self, stream: int, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, stream, number])
 
 
-def share_of_mean(losses: Losses, counts: Int[Tensor, " two"], ranks: int) -> Float[Tensor, ""]:
+def share_of_mean(
+    losses: Losses, counts: Int[Tensor, " two"], ranks: int, step_loss: str
+) -> Float[Tensor, ""]:
     """A process's loss, scaled so that the mean over processes is the loss of the whole batch.
 
     `counts` are the predicted observations and the step sizes of all processes together.
@@ -83,5 +90,5 @@ def share_of_mean(losses: Losses, counts: Int[Tensor, " two"], ranks: int) -> Fl
     points, steps = counts.to(losses.total.dtype).clamp(min=1)
     points = losses.errors.isfinite().sum() * ranks / points
     steps = losses.num_steps * ranks / steps
-    step_loss = STEP_LOSS_WEIGHT * losses.step
-    return points * (losses.total - step_loss) + steps * step_loss
+    weighted = STEP_LOSS_WEIGHTS[step_loss] * losses.step
+    return points * (losses.total - weighted) + steps * weighted

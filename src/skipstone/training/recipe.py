@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from skipstone.errors import InvalidInput, require_number
+from skipstone.models.pcode import STEP_LOSS_WEIGHTS
 from skipstone.training.soap import SOAP
 
 
@@ -42,6 +43,10 @@ class Recipe:
     overshoot: float = 0.3
     """Weight of the error one observation past each segment's end; the paper has 0."""
 
+    step_loss: str = "ratio"
+    """What is learned of step sizes: the `ratio` of predicted to found ones, or, as in the paper,
+    their `difference`, which is all about the longest ones."""
+
     noise: float = 0.0
     """Standard deviation of noise on what the encoder reads, as a share of that of the data. A
     model that has only seen true observations trusts its own predictions too much; one that has
@@ -71,7 +76,11 @@ class Recipe:
             raise InvalidInput(f"explore must be between 0 and 1; got {self.explore}.")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise InvalidInput(f"learning_rate must be positive; got {self.learning_rate}.")
-        for name, known in (("optimizer", OPTIMIZERS), ("schedule", _SCHEDULES)):
+        for name, known in (
+            ("optimizer", OPTIMIZERS),
+            ("schedule", _SCHEDULES),
+            ("step_loss", STEP_LOSS_WEIGHTS),
+        ):
             given = getattr(self, name)
             if given not in known:
                 raise InvalidInput(f"{name} must be one of {', '.join(known)}; got {given!r}.")
@@ -136,6 +145,7 @@ _PAPER = Preset(
         schedule="decay",
         gradient_clip=0.0,
         overshoot=0.0,
+        step_loss="difference",
         anneal_from=0.0,
     ),
 )
