@@ -52,7 +52,7 @@ def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int) -> None:
     counts = torch.tensor(
         [sum(int(p.errors.isfinite().sum()) for p in parts), sum(p.num_steps for p in parts)]
     )
-    shares = [torch.autograd.grad(share_of_mean(p, counts, ranks), weights) for p in parts]
+    shares = [torch.autograd.grad(share_of_mean(p, counts, ranks, "ratio"), weights) for p in parts]
     for index, expected in enumerate(whole):
         mean = sum(share[index] for share in shares) / ranks
         torch.testing.assert_close(mean, expected, rtol=0, atol=1e-12)
@@ -66,7 +66,7 @@ def test_models_without_steps_are_shared_too() -> None:
     goal = Objective(train, Recipe(batch_size=3), None, 0)
     parts = [goal.losses(model, 0, rank, 2) for rank in range(2)]
     counts = torch.tensor([sum(int(p.errors.isfinite().sum()) for p in parts), 0])
-    shared = torch.stack([share_of_mean(p, counts, 2) for p in parts]).mean()
+    shared = torch.stack([share_of_mean(p, counts, 2, "ratio") for p in parts]).mean()
     torch.testing.assert_close(shared, goal.losses(model, 0).total, rtol=0, atol=1e-12)
 
 

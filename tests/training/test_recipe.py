@@ -27,7 +27,7 @@ def test_the_papers_schedule_decays_every_5000_steps() -> None:
     assert recipe.learning_rate_at(4_999) == 1e-3
     assert recipe.learning_rate_at(5_000) == pytest.approx(0.9e-3)
     assert recipe.tolerance_at(0, 1e-5, 1.0) == 1e-5
-    assert (recipe.overshoot, recipe.optimizer) == (0, "adam")
+    assert (recipe.overshoot, recipe.optimizer, recipe.step_loss) == (0, "adam", "difference")
 
 
 def test_the_papers_pixel_tasks_are_larger_and_longer() -> None:
@@ -63,6 +63,7 @@ def test_recipes_survive_a_dictionary() -> None:
         ({"explore": 1.5}, "explore must be between 0 and 1; got 1.5"),
         ({"learning_rate": 0.0}, "learning_rate must be positive; got 0.0"),
         ({"optimizer": "sgd"}, "optimizer must be one of soap, adam; got 'sgd'"),
+        ({"step_loss": "log"}, "step_loss must be one of difference, ratio; got 'log'"),
         ({"schedule": "cosine"}, "schedule must be one of one-cycle, decay; got 'cosine'"),
     ],
 )
