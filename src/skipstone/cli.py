@@ -270,10 +270,12 @@ def reproduce(
             )
             typer.echo(grid_summary(outcomes))
             failed = any(outcome.failure for outcome in outcomes)
-            report = report_trainings(outcomes, preset, out)
-        elif task or model or seeds != 1 or preset != "cpu":
+            report = report_trainings(
+                outcomes, preset, out, command=" ".join(["skipstone", *sys.argv[1:]])
+            )
+        elif task or model or workers or seeds != 1 or preset != "cpu":
             raise InvalidInput(
-                "--preset, --task, --model and --seeds choose what to train, which only "
+                "--preset, --task, --model, --seeds and --workers are about training, which only "
                 "--from-scratch does. Add it, or leave them out."
             )
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from skipstone.reproduce.examples import FINE, Example, Prediction
 from skipstone.reproduce.measured import Measured
 from skipstone.tasks import find_task, record, task_options
 from skipstone.tasks.base import CONTEXT
+from skipstone.training.recipe import preset_for
 from skipstone.training.run import CONFIG, METRICS, TITLES, Run
 
 KINDS = {title: kind for kind, title in TITLES.items()}
@@ -38,10 +40,11 @@ def measured(
     varied = [f"finer{finer}"] * (finer != 1) + [f"hidden{hidden}"] * (hidden != 128)
     folder = folder / "-".join([task, KINDS[title], "cpu", *varied, f"seed{seed}"])
     folder.mkdir(parents=True)
-    spacing = find_task(task).options.spacing / finer
+    spacing, preset = find_task(task).options.spacing / finer, preset_for("cpu", task)
     config = {
         "model": {"kind": KINDS[title], "hidden": hidden},
-        "recipe": {"steps": 200},
+        "recipe": asdict(preset.recipe),
+        "tolerance": preset.tolerance if title == "PC-ODE" else None,
         "seed": seed,
         "data": {"task": task, "spacing": spacing},
     }

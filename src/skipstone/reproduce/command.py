@@ -50,7 +50,7 @@ def train_all(
     return run_grid(trainings(preset, tasks, models, seeds), runs, workers=workers)
 
 
-def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path) -> Report:
+def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path, command: str) -> Report:
     """The same from runs of one's own, which plan their shots first if they can."""
     runs = [outcome.run for outcome in outcomes if outcome.failure is None]
     if not runs:
@@ -59,9 +59,8 @@ def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path) -> Rep
     if players:
         settings = SMOKE_PLANNING if preset == "smoke" else Settings()
         report_experiment(find_runs([run.folder for run in players], ()), settings, out)
+    # A file from before would be about other models.
+    planning = out / RESULTS if players else None
     with bars() as progress:
         measured = measure_runs(runs, progress)
-        command = f"skipstone reproduce --from-scratch --preset {preset}"
-        return write_report(
-            measured, out, planning=out / RESULTS, command=command, progress=progress
-        )
+        return write_report(measured, out, planning=planning, command=command, progress=progress)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from skipstone.errors import InvalidInput
 from skipstone.evaluation import evaluate
 from skipstone.progress import Progress, silent
 from skipstone.tasks.load import TaskData, load_task
+from skipstone.tasks.registry import find_task
+from skipstone.training.recipe import PRESETS, preset_for
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
 
@@ -56,9 +59,23 @@ class Measured:
         return self.hidden, self.run.config["recipe"]["steps"]
 
     @property
-    def varied(self) -> list[str]:
-        """What differs from its preset, as in the name of its folder; studies vary something."""
-        return self.run.folder.name.split("-")[3:-1]
+    def varied(self) -> set[str]:
+        """What differs from a preset for its task: `hidden`, `steps`, `tolerance` or `finer`, or
+        the whole `recipe`, if it is no preset's. Studies vary something on purpose."""
+        config, task = self.run.config, find_task(self.task)
+        presets = (preset_for(name, self.task) for name in PRESETS)
+        same = (p for p in presets if _but_steps(asdict(p.recipe)) == _but_steps(config["recipe"]))
+        preset = next(same, None)
+        if preset is None:
+            return {"recipe"}
+        tolerance = config["tolerance"]
+        differs = {
+            "hidden": self.hidden != preset.hidden,
+            "steps": config["recipe"]["steps"] != preset.recipe.steps,
+            "tolerance": tolerance is not None and preset.tolerance not in ("auto", tolerance),
+            "finer": not math.isclose(self.spacing, task.options.spacing),
+        }
+        return {name for name, different in differs.items() if different}
 
     @property
     def training(self) -> list[dict[str, float]]:
@@ -66,6 +83,10 @@ class Measured:
         step, training_loss, mean_step, validation_error, learning_rate and wall_seconds."""
         with (self.run.folder / METRICS).open(encoding="utf-8", newline="") as file:
             return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file)]
+
+
+def _but_steps(recipe: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in recipe.items() if name != "steps"}
 
 
 def measure_runs(
@@ -100,7 +121,8 @@ def finished_runs(folder: Path) -> list[Run]:
     runs = [run for run in list_runs(folder) if run.finished and "task" in run.config["data"]]
     if not runs:
         raise InvalidInput(
-            f"there must be finished runs to report on; {folder} holds none. Train some: skipstone "
-            "reproduce --from-scratch"
+            f"there must be finished runs to report on; {folder.resolve()} holds none. Run this in "
+            "a clone of the repository, which has weights, or train your own: skipstone reproduce "
+            "--from-scratch"
         )
     return sorted(runs, key=lambda run: (str(run.config["data"]), run.folder.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from skipstone.progress import Progress, silent
 from skipstone.reproduce.collisions import updates_and_collisions
 from skipstone.reproduce.examples import Example, make_example, make_examples
 from skipstone.reproduce.figures import hero
-from skipstone.reproduce.groups import by_task, comparable
+from skipstone.reproduce.groups import OURS, by_model, by_task, comparable, measure
 from skipstone.reproduce.measured import Measured
 from skipstone.reproduce.page import Figure, Table, Video, write_page
 from skipstone.reproduce.studies import capacity, cost_against_sampling_rate, error_by_horizon
@@ -78,13 +79,16 @@ def write_report(
     examples = _examples(measured, progress)
     planned = list(_figures(measured, examples, planning))
     figures, left_out = _draw(planned, out / "figures", progress)
+    strangers = [run.run.folder.name for run in measured if "recipe" in run.varied]
+    if strangers:
+        left_out["comparisons"] = f"{', '.join(strangers)} had a recipe that is no preset's."
     videos = _film(examples, out / "videos", progress)
     progress("writing the page", 0.0)
     page = out / PAGE
     write_page(
         page,
         summary=_summary(measured),
-        tables=[Table("Table 1, and what it costs", _TABLE_CAPTION, COLUMNS, table_rows(measured))],
+        tables=_tables(measured),
         figures=figures,
         videos=[video for video in videos if video.path.suffix == ".mp4"],
         examples=sorted(examples.values(), key=lambda example: example.task != HERO),
@@ -102,6 +106,11 @@ _TABLE_CAPTION = (
 )
 
 
+def _tables(measured: Sequence[Measured]) -> list[Table]:
+    rows = table_rows(measured)
+    return [Table("Table 1, and what it costs", _TABLE_CAPTION, COLUMNS, rows)] if rows else []
+
+
 def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
     """The table in its two forms, and every evaluation."""
     paths = [out / MARKDOWN, out / CSV, out / NUMBERS]
@@ -109,7 +118,7 @@ def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
     write_text(paths[1], table_csv(measured))
     write_json(
         paths[2],
-        {"runs": {run.run.folder.name: run.evaluation for run in measured}, **provenance()},
+        {"runs": {str(run.run.folder): run.evaluation for run in measured}, **provenance()},
     )
     return paths
 
@@ -136,7 +145,7 @@ def _figures(
     if HERO in examples:
         yield Planned(
             "hero",
-            "Two balls, three models",
+            "Two balls, by each model",
             "Predicted paths over what truly happens. Dots are cell updates; the strip above each "
             "panel shows how long every step lasts.",
             lambda: hero(examples[HERO]),
@@ -144,7 +153,7 @@ def _figures(
     for task, example in examples.items():
         yield Planned(
             task,
-            f"{task}, in four columns",
+            task,
             "Samples of a baseline and of the PC-ODE; the mean step during training; error against "
             "mean step, with training from light to dark (teacher-forced steps, validation "
             "errors), the end on test data marked, and in grey the PC-ODE at constant steps.",
@@ -166,13 +175,14 @@ def _figures(
     yield Planned(
         "capacity",
         "Capacity",
-        "Larger models take longer steps.",
+        "The mean step of the PC-ODE against its number of units; the paper's grows.",
         lambda: capacity(measured),
     )
     yield Planned(
         "sampling",
         "Cost against sampling rate",
-        "The same balls observed more often: the RNN's updates grow with the rate.",
+        "The same balls observed more often. An RNN updates at every observation; beside its "
+        "updates and the PC-ODE's, the number of collisions there are.",
         lambda: cost_against_sampling_rate(measured),
     )
     yield Planned(
@@ -192,7 +202,7 @@ def _planning_results(path: Path | None) -> dict[str, Any]:
 def _raster(measured: Sequence[Measured]) -> list[Example]:
     examples = []
     for task, runs in by_task(comparable(measured)).items():
-        ours = {title: model for title, model in _models(runs).items() if title == "PC-ODE"}
+        ours = {title: model for title, model in _models(runs).items() if title == OURS}
         if task in ("billiards1d", "billiards2d") and ours:
             examples += make_examples(task, ours, RASTER)
     return examples
@@ -234,15 +244,17 @@ def _summary(measured: Sequence[Measured]) -> list[str]:
     """What the numbers say, in a sentence for each task."""
     sentences = []
     for task, runs in by_task(comparable(measured)).items():
-        found = {run.model: run.evaluation for run in sorted(runs, key=lambda run: -run.seed)}
-        if {"PC-ODE", "RNN"} <= set(found):
-            ours, theirs = found["PC-ODE"], found["RNN"]
-            fewer = theirs["updates"]["value"] / ours["updates"]["value"]
-            error = ours["sample_mse"]["value"] / theirs["sample_mse"]["value"]
-            sentences.append(
-                f"On {task} the PC-ODE makes {fewer:.1f} times fewer updates than the RNN, at "
-                f"{error:.2g} times its error."
+        models = by_model(runs)
+        if {OURS, "RNN"} <= set(models):
+            updates, errors = (
+                measure(models[OURS], name).value / measure(models["RNN"], name).value
+                for name in ("updates", "sample_mse")
             )
+            if math.isfinite(errors):
+                sentences.append(
+                    f"On {task} the PC-ODE makes {updates:.2g} times the updates of the RNN, at "
+                    f"{errors:.2g} times its error."
+                )
     lead = (
         "A recurrent model that updates only where something happens, beside models that update "
         "at every observation."

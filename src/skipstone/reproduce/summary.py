@@ -101,7 +101,7 @@ def _paint_steps_in_training(axes: Axes, runs: Sequence[Measured]) -> None:
             steps, value, color=style.colour, linestyle=style.line, marker=style.marker, ms=3.5
         )
         ends.append((value[-1], title, style.colour))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.1 * max(1.0, axes.get_ylim()[1]))
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="x", nbins=3)
@@ -138,6 +138,9 @@ def _paint_error_against_step(axes: Axes, runs: Sequence[Measured]) -> None:
     axes.set_title("error against step")
     axes.set_xlabel("mean step, observations")
     axes.set_ylabel("sample MSE")
+    # Models that all step by one would leave an axis of no length.
+    shortest, longest = axes.get_xlim()
+    axes.set_xlim(min(shortest, 0.85), max(longest, 2.0))
     log_ticks(axes.xaxis)
     log_ticks(axes.yaxis)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from statistics import mean
 from typing import Any
 
-from skipstone.errors import InvalidInput
-from skipstone.reproduce.groups import comparable
+from skipstone.reproduce.groups import comparable, measure
 from skipstone.reproduce.measured import Measured
 from skipstone.reproduce.paper import TABLE, Reported
 
@@ -38,13 +38,7 @@ _MEASURES = ("test_mse", "sample_mse", "mean_step")
 
 def table_rows(measured: Sequence[Measured]) -> list[list[str]]:
     """A line for each task and model that has runs with the preset's own settings."""
-    rows = [_row(task, model, runs) for task, model, runs in _groups(measured)]
-    if not rows:
-        raise InvalidInput(
-            "there must be runs on the paper's tasks to make its table; got none. Train one: "
-            "skipstone train circles pcode"
-        )
-    return rows
+    return [_row(task, model, runs) for task, model, runs in _groups(measured)]
 
 
 def table_markdown(measured: Sequence[Measured]) -> str:
@@ -57,7 +51,7 @@ def table_csv(measured: Sequence[Measured]) -> str:
     """Every run on a line, in full precision, with the ends of the intervals over trajectories."""
     lines = [_record(run) for _, _, runs in _groups(measured) for run in runs]
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, list(lines[0]) if lines else ["task"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()
@@ -75,8 +69,7 @@ def _groups(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Measu
 def _row(task: str, model: str, runs: list[Measured]) -> list[str]:
     reported, cells = TABLE[task][model], []
     for name in _MEASURES:
-        values = [run.evaluation[name]["value"] for run in runs]
-        cells += [_spread(values), _number(getattr(reported, name))]
+        cells += [_spread(runs, name), _number(getattr(reported, name))]
     return [task, model, str(len(runs)), *cells, *_costs(runs)]
 
 
@@ -120,10 +113,15 @@ def _record(run: Measured) -> dict[str, Any]:
     }
 
 
-def _spread(values: list[float]) -> str:
-    if len(values) == 1:
-        return _number(values[0])
-    return f"{_number(mean(values))} ({_number(min(values))}–{_number(max(values))})"
+def _spread(runs: list[Measured], name: str) -> str:
+    """One number for all seeds; a rollout that is not finite has none."""
+    estimate = measure(runs, name)
+    if math.isnan(estimate.value):
+        return "–"
+    if len(runs) == 1:
+        return _number(estimate.value)
+    low, high = _number(estimate.low), _number(estimate.high)
+    return f"{_number(estimate.value)} ({low}–{high})"
 
 
 def _number(value: float) -> str:
