@@ -73,7 +73,7 @@ def main(
     settings = QUICK if quick else Settings()
     if rounds is not None:
         settings = replace(settings, rounds=rounds, slow_rounds=rounds, growth_rounds=rounds)
-    whole = not (quick or only or rounds)
+    whole = not (quick or only or rounds or threads != os.cpu_count())
     folder = folder or (ROOT / "results" if whole else ROOT / "runs" / "bench")
     use_threads(threads)
     # In a file or a pipe, rich would assume a narrow terminal and break every line.
