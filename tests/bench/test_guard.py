@@ -1,4 +1,4 @@
-"""A regression guard: the recorded ratios of training and rollouts, with room for a noisy machine."""
+"""A regression guard: recorded ratios of training and rollouts, with room for noise."""
 
 from __future__ import annotations
 
