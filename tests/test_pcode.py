@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from helpers import lengths, random_batch, small_pcode
 from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
+from skipstone.models.pcode import STEP_LOSS_WEIGHTS
 
 seeds = st.integers(0, 10_000)
 
@@ -179,6 +181,32 @@ def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
             model.step_size.bias.fill_(predicted - 1)
             step = model.loss(batch, float("inf"), explore=0).step
             assert float(step) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "expected"),
+    [
+        (2.0, math.log(4) ** 2),
+        (8.0, 0.0),
+        (9.0, 0.0),  # A cut segment would have gone on.
+        (0.25, (math.log(16) + 0.5) ** 2),  # Below one half, along the tangent.
+    ],
+)
+def test_a_ratio_is_as_wrong_as_its_logarithm(predicted: float, expected: float) -> None:
+    batch, model = random_batch(0, [12], irregular=False), small_pcode(0)
+    with torch.no_grad():
+        model.step_size.weight.zero_()
+        # Below min_step, 1, the LeakyReLU has a slope of 0.01.
+        model.step_size.bias.fill_((predicted - 1) * (1 if predicted >= 1 else 100))
+        losses = model.loss(batch, float("inf"), explore=0, step_loss="ratio")
+    assert float(losses.step) == pytest.approx(expected, rel=1e-5)
+    weighted = STEP_LOSS_WEIGHTS["ratio"] * float(losses.step)
+    assert float(losses.total) == pytest.approx(float(losses.prediction) + weighted)
+
+
+def test_unknown_step_losses_are_explained() -> None:
+    with pytest.raises(InvalidInput, match="step_loss must be one of difference, ratio; got 'log'"):
+        small_pcode(0).loss(random_batch(0, [12]), 0.1, step_loss="log")
 
 
 @pytest.mark.parametrize("cap", [1e-3, 0.05, 1e9])
