@@ -281,7 +281,7 @@ def reproduce(
         else:
             finished_runs(WEIGHTS)  # Fails now, not after a minute.
             typer.echo("Training a small PC-ODE on circles, about a minute, to see how that goes.")
-            live = train_live(runs)
+            live = train_live(out)
             Console().print(evaluation_table(read_evaluation(live)))
             typer.echo("Now the trained models of weights/, on test data made for them.")
             report = report_weights(WEIGHTS, OUT, out)

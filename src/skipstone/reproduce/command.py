@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,9 +25,11 @@ SMOKE_PLANNING = Settings(tables=10, rollouts=300)
 """Planning with models that have learned nothing: only that it works."""
 
 
-def train_live(runs: Path) -> Run:
-    """A small PC-ODE, trained before your eyes."""
-    return run_job(LIVE, runs)
+def train_live(out: Path) -> Run:
+    """A small PC-ODE, trained before your eyes, every time anew."""
+    folder = out / "live"
+    shutil.rmtree(folder, ignore_errors=True)
+    return run_job(LIVE, folder)
 
 
 def report_weights(weights: Path, results: Path, out: Path) -> Report:

@@ -189,14 +189,23 @@ def _figures(
         "planning",
         "Planning",
         "Shots that truly succeed, against the number of rollouts that chose them.",
-        lambda: draw_success(_planning_results(planning)),
+        lambda: draw_success(_planning_results(planning, measured)),
     )
 
 
-def _planning_results(path: Path | None) -> dict[str, Any]:
+def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[str, Any]:
+    """The results of planning, if they are those of the models at hand."""
     if path is None or not path.is_file():
         raise InvalidInput("there must be results of planning to draw. Get some: skipstone plan")
-    return read_json(path)
+    content = read_json(path)
+    known = {run.run.result["weights_sha256"] for run in measured}
+    strange = [m["run"] for m in content["models"].values() if m["weights_sha256"] not in known]
+    if strange:
+        raise InvalidInput(
+            f"results of planning must be about the models at hand; {path} has others, "
+            f"{', '.join(strange)}. Plan again: skipstone plan"
+        )
+    return content
 
 
 def _raster(measured: Sequence[Measured]) -> list[Example]:
