@@ -167,7 +167,7 @@ _CPU_TOLERANCE = {
     "circles": 5e-3,
     "billiards1d": 1.5e-5,
     "billiards2d": 1.5e-5,
-    "shots": 1e-4,
+    "shots": 2.5e-5,
 }
 _CPU_NOISE = {"shots": 0.12}
 _PIXELS = ("pixels1d", "pixels2d")
