@@ -62,8 +62,8 @@ class SOAP(torch.optim.Optimizer):
 def _initial(gradient: Tensor) -> dict[str, Tensor]:
     state = {
         "step": torch.tensor(0.0),
-        "mean": torch.zeros_like(gradient),
-        "square": torch.zeros_like(gradient),
+        "mean": torch.zeros_like(gradient, memory_format=torch.contiguous_format),
+        "square": torch.zeros_like(gradient, memory_format=torch.contiguous_format),
     }
     for side, moment in _moments(gradient).items():
         state[side] = moment

@@ -95,7 +95,9 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             progress.best_weights[rest] = tensor
         else:
             index, _, key = rest.partition(".")
-            moments.setdefault(int(index), {})[key] = tensor
+            # A copy is aligned in memory as a new tensor is; one that lies anywhere in a file is
+            # not, and products of it round differently.
+            moments.setdefault(int(index), {})[key] = tensor.clone()
     model.load_state_dict(weights)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
