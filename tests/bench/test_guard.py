@@ -23,7 +23,9 @@ def test_speed_has_not_regressed(part: str, tmp_path: Path) -> None:
     # In a process of its own: here every call is checked for shapes, which takes time.
     command = [sys.executable, "-m", "benchmarks.bench", "--only", part, "--rounds", "5"]
     subprocess.run([*command, "--folder", tmp_path], cwd=ROOT, check=True)
-    recorded = {one["name"]: one for one in _comparisons(ROOT / "results" / "bench.json")}
+    # Names are those of one part: memory compares the same models as training.
+    every = _comparisons(ROOT / "results" / "bench.json")
+    recorded = {one["name"]: one for one in every if one["part"] == part}
     judged = [one for one in _comparisons(tmp_path / "bench.json") if one["met"] is not None]
     assert judged
     slow = [text for one in judged if (text := _slower(one, recorded.get(one["name"])))]
