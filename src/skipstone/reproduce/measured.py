@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from skipstone.errors import InvalidInput
-from skipstone.evaluation import evaluate
 from skipstone.progress import Progress, silent
-from skipstone.tasks.load import TaskData, load_task
+from skipstone.tasks.load import load_task
 from skipstone.tasks.registry import find_task
+from skipstone.training.jobs import measure_run
 from skipstone.training.recipe import PRESETS, preset_for
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
@@ -101,19 +101,9 @@ def measure_runs(
         if key not in data:
             # One task at a time: all of them together would not fit in a small memory.
             data = {key: load_task(described.pop("task"), **described)}
-        measured.append(Measured(run, _evaluate(run, data[key], timing)))
+        measured.append(Measured(run, measure_run(run, data[key], timing)))
     progress("evaluating", 1.0)
     return measured
-
-
-def _evaluate(run: Run, data: TaskData, timing: bool) -> dict[str, Any]:
-    return evaluate(
-        run.load(),
-        data.test,
-        events=data.events["test"],
-        tolerance=run.config["tolerance"],
-        timing=timing,
-    ).to_dict()
 
 
 def finished_runs(folder: Path) -> list[Run]:

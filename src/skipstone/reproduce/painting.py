@@ -38,8 +38,8 @@ FRAMES = 6
 # Moments that are drawn, and moments that are not, of a dashed line.
 _DASH, _GAP = 3, 2
 
-# How strong a prediction's colour is at its beginning.
-_PALEST = 0.25
+PALEST = 0.25
+"""How strong a colour is where time, or training, begins."""
 
 # Times this much later than a moment are rounding.
 _SLACK = 1e-9
@@ -96,10 +96,10 @@ def paint_prediction(axes: Axes, example: Example, title: str, until: float = np
             axes.plot(times, path[:, 0], color=colour, lw=1.2, linestyle=(0, (2.5, 1.2)), zorder=3)
         elif len(path):
             dashes = _dashes(len(path))
-            fading_line(axes, times, path, colour, width=1.4, palest=_PALEST, drawn=dashes)
+            fading_line(axes, times, path, colour, width=1.4, palest=PALEST, drawn=dashes)
             _paint_ball(axes, example, path, colour, filled=False)
     if len(knots):
-        strong = strengths(knots, min(until, float(prediction.times[-1])), _PALEST)
+        strong = strengths(knots, min(until, float(prediction.times[-1])), PALEST)
         if example.scene.kind == "time":
             strong = np.ones_like(knots)
         colours = [faded(colour, age) for age in strong]

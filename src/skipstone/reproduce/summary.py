@@ -22,6 +22,7 @@ from skipstone.reproduce.groups import (
 )
 from skipstone.reproduce.measured import Measured
 from skipstone.reproduce.painting import (
+    PALEST,
     count_updates,
     model_colour,
     paint_film,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 BASELINES = {"film": ("RNN", "ODE-RNN", "latent ODE"), "": ("ODE-RNN", "RNN", "latent ODE")}
 """Whose sample stands beside the PC-ODE's, the first that there is. As in the paper, the RNN's on
 images, where the ODE-RNN is worse."""
-
-_PALEST = 0.25
 
 
 def task_summary(example: Example, runs: Sequence[Measured]) -> Figure:
@@ -166,7 +165,7 @@ def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
     x, y = ([one.value for one in column] for column in (lengths, errors))
     final = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value
     axes.plot([*x, final[0]], [*y, final[1]], color=faded(style.colour, 0.3), lw=1, zorder=2)
-    ages = strengths(np.array(steps), steps[-1], _PALEST)
+    ages = strengths(np.array(steps), steps[-1], PALEST)
     axes.scatter(
         *(x, y),
         s=16,

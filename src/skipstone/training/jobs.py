@@ -144,15 +144,20 @@ def evaluate_run(run: Run, data: TaskData | None = None, timing: bool = True) ->
         raise InvalidInput(
             f"{run.folder} was not trained on a task. Use skipstone.evaluate(model, sequences)."
         )
-    model: Model[Any] = run.load()
     if data is None:
         data = load_task(described.pop("task"), **described)
-    content = evaluate(
+    content = measure_run(run, data, timing)
+    write_json(run.folder / EVALUATION, content)
+    return content
+
+
+def measure_run(run: Run, data: TaskData, timing: bool = True) -> dict[str, Any]:
+    """The numbers of a run on test data."""
+    model: Model[Any] = run.load()
+    return evaluate(
         model,
         data.test,
         events=data.events["test"],
         tolerance=run.config["tolerance"],
         timing=timing,
     ).to_dict()
-    write_json(run.folder / EVALUATION, content)
-    return content

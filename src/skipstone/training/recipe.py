@@ -24,8 +24,8 @@ class Recipe:
     """Sequences per step, over all devices together."""
 
     optimizer: str = "soap"
-    """`soap` is Adam in the eigenbasis of the gradients' second moments, which takes about half
-    the steps to the same error; `adam` is the paper's."""
+    """`soap` is Adam in the eigenbasis of the gradients' second moments, which takes far
+    fewer steps to the same error; `adam` is the paper's."""
 
     learning_rate: float = 6e-3
     """Peak of the learning rate."""
