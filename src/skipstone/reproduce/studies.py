@@ -123,8 +123,8 @@ def _paint_horizon(axes: Axes, task: str, runs: Sequence[Measured]) -> None:
 def cost_against_sampling_rate(measured: Sequence[Measured], task: str = "billiards1d") -> Figure:
     """What it costs to look at the same balls more often: updates per rollout against the number
     of observations, beside the errors. Runs of the task that differ in spacing."""
-    runs = [run for run in measured if run.task == task and run.varied <= {"finer", "steps"}]
-    runs = _of_one_budget(runs)
+    free = {"finer", "hidden", "steps"}
+    runs = _of_one_budget([run for run in measured if run.task == task and run.varied <= free])
     if len({run.spacing for run in runs}) < 2:
         raise InvalidInput(
             f"there must be runs of {task} that differ in spacing; got {len(runs)} of one spacing."

@@ -16,9 +16,11 @@ MODELS = ("rnn", "pcode", "odernn")
 CAPACITY_TASK, CAPACITY_UNITS = "circles", (8, 16, 32, 64)
 """Sizes of the capacity study, besides the preset's own."""
 
-SAMPLING_TASK, SAMPLING_FINER, SAMPLING_STEPS = "billiards1d", (1, 2, 4, 8), 1_500
-"""The study of cost against sampling rate: how many times finer, and a budget that the longest
-sequences can afford, the same for all."""
+SAMPLING_TASK, SAMPLING_FINER = "billiards1d", (1, 2, 4, 8)
+"""The study of cost against sampling rate: how many times finer."""
+
+SAMPLING_UNITS, SAMPLING_STEPS = 64, 1_500
+"""What the longest sequences of that study can afford, and so what all of them get."""
 
 
 def trainings(
@@ -43,9 +45,16 @@ def _studies(preset: str, tasks: Sequence[str], models: Sequence[str]) -> list[J
     if CAPACITY_TASK in tasks and "pcode" in models:
         jobs += make_grid([CAPACITY_TASK], ["pcode"], hidden=CAPACITY_UNITS, preset=preset)
     if SAMPLING_TASK in tasks:
-        steps = SAMPLING_STEPS if preset == "cpu" else None
+        hidden, steps = (SAMPLING_UNITS, SAMPLING_STEPS) if preset == "cpu" else (None, None)
         jobs += [
-            Job(task=SAMPLING_TASK, model=model, preset=preset, steps=steps, finer=finer)
+            Job(
+                task=SAMPLING_TASK,
+                model=model,
+                preset=preset,
+                hidden=hidden,
+                steps=steps,
+                finer=finer,
+            )
             for finer in SAMPLING_FINER
             for model in ("rnn", "pcode")
             if model in models

@@ -159,7 +159,13 @@ _SMOKE = Preset(
 PRESETS = {"paper": _PAPER, "cpu": _CPU, "smoke": _SMOKE}
 """By name; `preset_for` adjusts them to a task."""
 
-_CPU_STEPS = {"lines": 1_000, "circles": 2_000, "shots": 20_000}
+_CPU_STEPS = {
+    "lines": 1_000,
+    "circles": 2_000,
+    "shots": 20_000,
+    "pixels1d": 3_000,
+    "pixels2d": 3_000,
+}
 # With this recipe an RNN ends far below the paper's training losses, so that its own loss would
 # ask for shorter steps than the paper's. These are of the order of the paper's sample errors.
 _CPU_TOLERANCE = {
