@@ -29,6 +29,7 @@ PLANNERS: list[Planner] = [
     CrossEntropy(rollouts=300),
     GradientDescent(rollouts=300, starts=4, steps=50),
 ]
+CAUTIOUS = CrossEntropy(rollouts=300, margin=0.1)
 each_planner = pytest.mark.parametrize("planner", PLANNERS, ids=lambda p: type(p).__name__)
 
 
@@ -142,3 +143,44 @@ def test_a_score_of_the_wrong_shape_is_an_error() -> None:
 def test_settings_are_checked(make: Callable[[], Planner], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def test_a_margin_prefers_actions_that_may_be_missed() -> None:
+    narrow, wide = torch.tensor([-0.5, 0.0]), torch.tensor([0.5, 0.0])
+
+    def score(actions: Tensor) -> Tensor:
+        # Deep and narrow on the left, not quite as deep and wide on the right.
+        left = (actions - narrow).norm(dim=-1) / 0.1 - 0.5
+        right = 0.1 + (actions - wide).norm(dim=-1)
+        return torch.minimum(left, right).clamp(max=1)
+
+    deepest, safest = (
+        plan(CrossEntropy(rollouts=3_000, rounds=1, margin=margin), score) for margin in (0, 0.1)
+    )
+    assert (deepest.actions - narrow).norm(dim=-1).max() < 0.1
+    assert (safest.actions - wide).norm(dim=-1).max() < 0.1
+    # It is told what its own action scores, not its neighbourhood.
+    assert torch.equal(safest.scores, score(safest.actions[:, None])[:, 0])
+
+
+def test_a_margin_near_zero_is_none() -> None:
+    assert torch.equal(
+        plan(CrossEntropy(rollouts=300, margin=1e-9)).actions,
+        plan(CrossEntropy(rollouts=300)).actions,
+    )
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_a_neighbour_that_is_not_finite_vetoes_nothing(bad: float) -> None:
+    def score(actions: Tensor) -> Tensor:
+        return distance(actions).where(actions[..., 0] > -0.95, bad)
+
+    found = plan(CAUTIOUS, score).actions
+    assert found.isfinite().all()
+    assert (found[0] - GOALS[0]).norm() < 0.1 or bad == -torch.inf
+
+
+def test_no_finite_score_is_still_a_plan() -> None:
+    found = plan(CAUTIOUS, lambda actions: torch.full(actions.shape[:2], torch.nan))
+    assert found.actions.shape == (3, 2)
+    assert found.actions.isfinite().all()

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_number
@@ -107,7 +107,14 @@ class CrossEntropy:
     shrink: float = 0.5
     """Factor by which it falls from each round to the next."""
 
+    margin: float = 0.0
+    """How far from its neighbours an action should be able to lie, in units of the action. A score
+    that a model imagines is off, and searching for the lowest finds where it flatters most. With a
+    margin the plan is the action, of the best `SHORTLIST`, around which scores are lowest on
+    average: a shot that also succeeds when it is not hit exactly. 0 takes the very best."""
+
     def __post_init__(self) -> None:
+        require_number("margin", self.margin, 0)
         require_number("rounds", self.rounds, 1, whole=True)
         require_number("rollouts", self.rollouts, self.rounds, whole=True)
         require_number("elite", self.elite, 1, whole=True)
@@ -118,15 +125,36 @@ class CrossEntropy:
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
-        best, width = _Best(self.elite), self.width
+        best, width = _Best(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
         best.offer(space.sample(rng, problems, sizes[0]), score)
         for size in sizes[1:]:
-            centres = best.actions[:, np.arange(size) % best.actions.shape[1]]
+            elite = best.actions[:, : self.elite]
+            centres = elite[:, np.arange(size) % elite.shape[1]]
             noise = torch.as_tensor(rng.standard_normal(centres.shape)).to(centres)
             best.offer(space.project(centres + width * noise), score)
             width *= self.shrink
+        if self.margin:
+            best.prefer(_around(best.actions, best.scores, self.margin))
         return best.plan()
+
+
+SHORTLIST = 50
+"""Candidates among which a margin decides; those beyond are not good enough themselves."""
+
+
+def _around(actions: Actions, scores: Scores, margin: float) -> Float[Tensor, "problems shortlist"]:
+    """Scores of the best candidates, averaged over their neighbours by a Gaussian's weights.
+
+    One that is infinite counts as much as the worst that is not: a neighbour cannot veto.
+    """
+    finite = scores.isfinite()
+    lowest = torch.where(finite, scores, torch.inf).amin(1, keepdim=True)
+    highest = torch.where(finite, scores, -torch.inf).amax(1, keepdim=True)
+    scores = scores.clamp(lowest, highest).nan_to_num(0.0, 0.0, 0.0)
+    distance = torch.cdist(actions[:, :SHORTLIST], actions).to(scores.dtype)
+    weight = (-(distance / margin).square() / 2).exp()
+    return (weight @ scores[..., None])[..., 0] / weight.sum(2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,9 +239,21 @@ class _Best:
         count = min(self._count, scores.shape[1])
         # Stable: of equal candidates the first one, whatever came after it.
         order = scores.sort(dim=1, stable=True).indices[:, :count]
-        self.scores = scores.gather(1, order)
-        self.actions = actions.gather(1, order[..., None].expand(-1, -1, actions.shape[2]))
+        self.actions, self.scores = _take(actions, scores, order)
+
+    def prefer(self, scores: Scores) -> None:
+        """Put the first candidates in the order of other scores; their own stay with them."""
+        order = scores.sort(dim=1, stable=True).indices
+        self.actions, self.scores = _take(self.actions, self.scores, order)
 
     def plan(self) -> Plan:
         """The very best."""
         return Plan(self.actions[:, 0], self.scores[:, 0], self._rollouts)
+
+
+def _take(
+    actions: Actions, scores: Scores, order: Int[Tensor, "problems chosen"]
+) -> tuple[Float[Tensor, "problems chosen action"], Float[Tensor, "problems chosen"]]:
+    """Some candidates of each problem, in an order."""
+    wide = order[..., None].expand(-1, -1, actions.shape[2])
+    return actions.gather(1, wide), scores.gather(1, order)
