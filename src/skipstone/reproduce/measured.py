@@ -92,8 +92,11 @@ def _but_steps(recipe: dict[str, Any]) -> dict[str, Any]:
 def measure_runs(
     runs: Sequence[Run], progress: Progress = silent, timing: bool = True
 ) -> list[Measured]:
-    """Evaluate runs, one after the other, on data that are made for it."""
-    measured, data = [], {}
+    """Evaluate runs, one after the other, on data that are made for it.
+
+    Of runs that differ only in their seed the first is timed: the others take as long.
+    """
+    measured, data, timed = [], {}, set()
     for index, run in enumerate(runs):
         progress("evaluating", index / len(runs))
         described = dict(run.config["data"])
@@ -101,7 +104,9 @@ def measure_runs(
         if key not in data:
             # One task at a time: all of them together would not fit in a small memory.
             data = {key: load_task(described.pop("task"), **described)}
-        measured.append(Measured(run, measure_run(run, data[key], timing)))
+        kind = (key, *run.config["model"].items())
+        measured.append(Measured(run, measure_run(run, data[key], timing and kind not in timed)))
+        timed.add(kind)
     progress("evaluating", 1.0)
     return measured
 
