@@ -94,3 +94,18 @@ def test_weights_without_a_gradient_stay() -> None:
         optimizer.step()
     assert torch.equal(unused.detach(), torch.ones(2, 2))
     assert not torch.equal(used.detach(), torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_dead_units_do_no_harm(seed: int) -> None:
+    """Most rows of a gradient are zero once most units never fire; the others still learn."""
+    torch.manual_seed(seed)
+    gradient = torch.randn(128, 20) @ torch.randn(20, 128) * torch.randn(128, 1).exp() * 1e-6
+    alive = torch.rand(128) < 0.22
+    gradient[~alive] = 0
+    places = _follow(torch.zeros(128, 128), lambda weight: (weight * gradient).sum(), 15)
+    moved = places[-1].abs().amax(1)
+    assert places[-1].isfinite().all()
+    assert (moved[alive] > 1e-3).all()
+    # What is rounded in a basis moves the others, by very little.
+    assert (moved[~alive] < 1e-3 * moved[alive].max()).all()

@@ -67,8 +67,11 @@ def _initial(gradient: Tensor) -> dict[str, Tensor]:
     }
     for side, moment in _moments(gradient).items():
         state[side] = moment
+        # In double precision: units that are never active leave rows of zeros, and with many equal
+        # eigenvalues single precision may not converge, or answer with NaN.
+        basis = torch.linalg.eigh(moment.double()).eigenvectors
         # Largest eigenvalue first, as the refreshes keep it.
-        state[f"{side}_basis"] = torch.linalg.eigh(moment).eigenvectors.flip(1).contiguous()
+        state[f"{side}_basis"] = basis.flip(1).to(moment).contiguous()
     return state
 
 
