@@ -108,4 +108,4 @@ def test_dead_units_do_no_harm(seed: int) -> None:
     assert places[-1].isfinite().all()
     assert (moved[alive] > 1e-3).all()
     # What is rounded in a basis moves the others, by very little.
-    assert (moved[~alive] < 1e-3 * moved[alive].max()).all()
+    assert (moved[~alive] < 1e-2 * moved[alive].max()).all()
