@@ -75,3 +75,10 @@ def test_bad_recipes_are_explained(options: dict[str, Any], message: str) -> Non
 def test_unknown_presets_are_explained() -> None:
     with pytest.raises(InvalidInput, match="Did you mean smoke"):
         preset_for("smok", "lines")
+
+
+def test_noise_falls_evenly_and_ends_with_the_annealing() -> None:
+    recipe = Recipe(steps=1_000, noise=0.12)
+    levels = [recipe.noise_at(step) for step in (0, 150, 300, 600, 999)]
+    assert levels == pytest.approx([0.12, 0.09, 0.06, 0.0, 0.0])
+    assert Recipe().noise_at(0) == 0

@@ -56,11 +56,11 @@ class Objective:
         weight = next(model.parameters())
         batch = self.train[rows[share]].to(weight.device, weight.dtype)
         shape, width = (len(rows), self.train.times.shape[1]), batch.times.shape[1]
-        seen = None
-        if self.recipe.noise:
+        seen, level = None, self.recipe.noise_at(step)
+        if level:
             draws = self._random(_NOISE, step).standard_normal((*shape, batch.dim), np.float32)
             noise = torch.as_tensor(draws[share, :width]).to(batch.values)
-            seen = batch.values + self.recipe.noise * self.variance**0.5 * noise
+            seen = batch.values + level * self.variance**0.5 * noise
         if not isinstance(model, PCODE):
             return model.loss(batch, seen=seen)
         assert self.tolerance is not None
