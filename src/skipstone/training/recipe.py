@@ -182,7 +182,7 @@ _CPU_TOLERANCE = {
     "circles": 5e-3,
     "billiards1d": 1.5e-5,
     "billiards2d": 1.5e-5,
-    "shots": 2.5e-5,
+    "shots": 5e-6,
 }
 _CPU_NOISE = {"shots": 0.12}
 _PIXELS = ("pixels1d", "pixels2d")
