@@ -172,15 +172,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], apart: float 
     Names that would run into each other move, to be `apart`, a share of the axes' height. Call it
     when the scale and the limits are set.
     """
-    axes.get_ylim()  # Limits that follow the data are only found when asked for.
-    placed = sorted(
-        (float(_height(axes, value)), text, colour)
-        for value, text, colour in ends
-        if np.isfinite(value)
-    )
-    for height, (_, text, colour) in zip(
-        _spread([height for height, _, _ in placed], apart), placed, strict=True
-    ):
+    for height, text, colour in _placed(axes, ends, apart):
         axes.annotate(
             text,
             (1.02, height),
@@ -190,6 +182,40 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], apart: float 
             fontsize=8,
             annotation_clip=False,
         )
+
+
+def label_points(
+    axes: Axes, x: float, points: Sequence[tuple[float, str, str]], apart: float = 0.09
+) -> None:
+    """The same beside points, all at one x, inside the axes."""
+    for height, text, colour in _placed(axes, points, apart):
+        axes.annotate(
+            text,
+            (x, height),
+            xycoords=("data", "axes fraction"),
+            xytext=(8, 0),
+            textcoords="offset points",
+            color=colour,
+            va="center",
+            fontsize=8,
+            zorder=6,
+        )
+
+
+def _placed(
+    axes: Axes, named: Sequence[tuple[float, str, str]], apart: float
+) -> list[tuple[float, str, str]]:
+    """Names from the lowest up, with their heights as shares of the axes', apart."""
+    axes.get_ylim()  # Limits that follow the data are only found when asked for.
+    placed = sorted(
+        (float(_height(axes, value)), text, colour)
+        for value, text, colour in named
+        if np.isfinite(value)
+    )
+    heights = _spread([height for height, _, _ in placed], apart)
+    return [
+        (height, text, colour) for height, (_, text, colour) in zip(heights, placed, strict=True)
+    ]
 
 
 def _height(axes: Axes, value: float) -> float:

@@ -9,7 +9,16 @@ import numpy as np
 
 from skipstone.errors import InvalidInput
 from skipstone.evaluation.estimate import Estimate
-from skipstone.plotting import GREY, MODEL_STYLES, faded, label_ends, log_ticks, look, new_figure
+from skipstone.plotting import (
+    GREY,
+    MODEL_STYLES,
+    faded,
+    label_ends,
+    label_points,
+    log_ticks,
+    look,
+    new_figure,
+)
 from skipstone.reproduce.examples import Example
 from skipstone.reproduce.groups import (
     OURS,
@@ -133,7 +142,6 @@ def _paint_error_against_step(axes: Axes, runs: Sequence[Measured]) -> None:
             zorder=5,
             label=title,
         )
-    _name_points(axes, models)
     axes.set_title("error against step")
     axes.set_xlabel("mean step, observations")
     axes.set_ylabel("sample MSE")
@@ -142,6 +150,7 @@ def _paint_error_against_step(axes: Axes, runs: Sequence[Measured]) -> None:
     axes.set_xlim(min(shortest, 0.85), max(longest, 2.0))
     log_ticks(axes.xaxis)
     log_ticks(axes.yaxis)
+    _name_points(axes, models)
 
 
 def _paint_constant_steps(axes: Axes, seeds: Sequence[Measured]) -> None:
@@ -177,18 +186,18 @@ def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
 
 
 def _name_points(axes: Axes, models: dict[str, list[Measured]]) -> None:
-    for title, seeds in models.items():
-        place = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value
-        axes.annotate(
-            title,
-            place,
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-            color=MODEL_STYLES[title].colour,
-            fontsize=8,
-            zorder=6,
-        )
+    """Names right of the points where trainings ended, above each other at the same step."""
+    named = [
+        (measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value, title)
+        for title, seeds in models.items()
+    ]
+    for column in {round(step, 1) for step, _, _ in named}:
+        names = [
+            (error, title, MODEL_STYLES[title].colour)
+            for step, error, title in named
+            if round(step, 1) == column
+        ]
+        label_points(axes, column, names)
 
 
 def _validations(seeds: Sequence[Measured], name: str) -> tuple[list[float], list[Estimate]]:
