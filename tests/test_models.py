@@ -112,6 +112,38 @@ def test_a_path_starts_at_the_last_observation_and_is_continuous(kind: Any) -> N
 
 
 @any_model
+@pytest.mark.parametrize("readout", ["displacement", "absolute"])
+def test_a_loss_is_the_error_of_a_rollout(kind: Any, readout: str) -> None:
+    """At the first observation after the context, which both predict from the same."""
+    model = build(kind, readout=readout, control=1)
+    batch = random_batch(2, [6, 6], control=1, irregular=False)
+    path = model.rollout(batch.head(4), batch.times[:, 4])
+    error = (path.evaluate(batch.times[:, 4:5]) - batch.values[:, 4:5]).square().mean(-1)
+    close(loss_of(model, batch).errors[:, 4:5], error)
+
+
+@any_model
+def test_displacements_move_with_their_start_and_absolute_readings_do_not(kind: Any) -> None:
+    """A model that cannot see where it is knows only how far it moves, or only where it goes."""
+    context, away = random_batch(3, [5, 5], irregular=False), 7.0
+    elsewhere = Sequences(context.times, context.values + away)
+    for readout, shift in (("displacement", away), ("absolute", 0.0)):
+        model = build(kind, readout=readout)
+        with torch.no_grad():
+            model.encoder.first.weight[:, : model.config.dim] = 0
+        later = context.ends[:, None] + 1
+        here, there = (
+            model.rollout(batch, context.ends + 1).evaluate(later) for batch in (context, elsewhere)
+        )
+        close(there - here, torch.full_like(here, shift))
+
+
+def test_a_readout_is_one_of_two() -> None:
+    with pytest.raises(InvalidInput, match='"displacement" or "absolute"; got \'relative\''):
+        build(RNN, readout="relative")
+
+
+@any_model
 def test_no_query_gives_no_answer(kind: Any) -> None:
     context = random_batch(3, [6, 4])
     assert build(kind).rollout(context, context.ends + 4).evaluate(torch.ones(0)).shape == (2, 0, 2)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from skipstone import InvalidInput
+from skipstone.tasks.registry import TASKS
 from skipstone.training.recipe import PRESETS, Recipe, preset_for
 
 
@@ -34,6 +35,13 @@ def test_the_papers_pixel_tasks_are_larger_and_longer() -> None:
     for task in ("pixels1d", "pixels2d"):
         preset = preset_for("paper", task)
         assert (preset.hidden, preset.recipe.steps) == (512, 50_000)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_images_are_drawn_anew_and_coordinates_moved(name: str) -> None:
+    readouts = {task: preset_for(name, task).readout for task in TASKS}
+    assert readouts.pop("pixels1d") == readouts.pop("pixels2d") == "absolute"
+    assert set(readouts.values()) == {"displacement"}
 
 
 def test_tolerance_falls_geometrically_to_its_final_value() -> None:

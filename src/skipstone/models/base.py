@@ -39,6 +39,11 @@ class ModelConfig:
     time_unit: float = 1.0
     """Typical spacing of the training data, the model's unit of time."""
 
+    readout: str = "displacement"
+    """`displacement` decodes how far an observation has moved since the last update, exact there;
+    `absolute` decodes the observation itself. Coordinates move a little and are best moved. Images
+    are best drawn anew: with displacements, whatever was once drawn wrongly would stay."""
+
     def __post_init__(self) -> None:
         for name, least in (
             ("dim", 1),
@@ -51,6 +56,15 @@ class ModelConfig:
             if not isinstance(value, int) or value < least:
                 raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value}.")
         require_positive("time_unit", self.time_unit)
+        if self.readout not in ("displacement", "absolute"):
+            raise InvalidInput(
+                f'readout must be "displacement" or "absolute"; got {self.readout!r}.'
+            )
+
+    @property
+    def moves(self) -> bool:
+        """Whether what is decoded is a displacement."""
+        return self.readout == "displacement"
 
 
 def require_positive(name: str, value: float) -> None:

@@ -45,7 +45,8 @@ class LatentODE(Model[LatentODEConfig]):
         self.cell = nn.GRUCell(hidden, hidden)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two readings, from which a bias would cancel.
-        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=False)
+        bias = not config.moves
+        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
 
     def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
         """Zero."""
@@ -106,8 +107,10 @@ class LatentODE(Model[LatentODEConfig]):
         self, orbits: Orbits, offsets: Float[Tensor, "batch time"]
     ) -> tuple[Float[Tensor, "batch time dim"], int]:
         states, calls = integrate(self.dynamics, orbits.state, offsets, self.config)
-        moved = self.decoder(states) - self.decoder(orbits.state)[:, None]
-        return orbits.values[:, None] + moved, calls
+        decoded = self.decoder(states)
+        if self.config.moves:
+            decoded = orbits.values[:, None] + decoded - self.decoder(orbits.state)[:, None]
+        return decoded, calls
 
     def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
         """Predict from the last `num_context` observations; the integration waits for queries."""

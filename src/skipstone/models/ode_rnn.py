@@ -48,7 +48,8 @@ class ODERNN(Model[ODERNNConfig]):
         self.cell = nn.GRUCell(hidden, hidden)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two readings, from which a bias would cancel.
-        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=False)
+        bias = not config.moves
+        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
 
     def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
         """Zero."""
@@ -101,8 +102,9 @@ class ODERNN(Model[ODERNNConfig]):
         state: Float[Tensor, "rows state"],
         later: Float[Tensor, "rows state"],
     ) -> Float[Tensor, "rows dim"]:
-        """Observations moved by the decoded difference of two states."""
-        return values + self.decoder(later) - self.decoder(state)
+        """Observations moved by the decoded difference of two states, or decoded themselves."""
+        decoded = self.decoder(later)
+        return values + decoded - self.decoder(state) if self.config.moves else decoded
 
     def read(
         self,

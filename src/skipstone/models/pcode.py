@@ -45,10 +45,6 @@ OVERSHOOT_CAP = 1e-3
 class PCODEConfig(ModelConfig):
     """Configuration of a `PCODE`."""
 
-    readout: str = "displacement"
-    """`displacement` decodes how far a segment has moved since its start, exact at the start;
-    `absolute` decodes the observation itself."""
-
     min_step: float = 1.0
     """Shortest step, in the model's unit of time: with 1, one typical observation interval."""
 
@@ -62,10 +58,6 @@ class PCODEConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.readout not in ("displacement", "absolute"):
-            raise InvalidInput(
-                f'readout must be "displacement" or "absolute"; got {self.readout!r}.'
-            )
         if self.hidden % 2:
             raise InvalidInput(
                 f"hidden must be even, half position and half velocity; got {self.hidden}."
@@ -127,7 +119,7 @@ class PCODE(Model[PCODEConfig]):
         self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
         self.cell = nn.GRUCell(hidden, hidden)
         # A displacement is a difference of two readings, from which a bias would cancel.
-        bias = config.readout == "absolute"
+        bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
         self.step_size = nn.Linear(hidden, 1)
 
@@ -178,7 +170,7 @@ class PCODE(Model[PCODEConfig]):
         """Lines, decoded at both ends at once."""
         first, slope = self._directions(state)
         last = torch.addcmul(first, slope, lengths[:, None])
-        if self.config.readout == "absolute":
+        if not self.config.moves:
             end = self.decoder.after_first(last, overwrite=True)
             return Stretches(torch.zeros_like(values), first, slope, end)
         both = self.decoder.after_first(torch.cat([first, last]), overwrite=True)
@@ -188,7 +180,7 @@ class PCODE(Model[PCODEConfig]):
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
         """The lines that begin with this state at these values."""
         first, slope = self._directions(state)
-        if self.config.readout == "absolute":
+        if not self.config.moves:
             return Lines(torch.zeros_like(values), first, slope)
         return Lines(values - self.decoder.after_first(first), first, slope)
 

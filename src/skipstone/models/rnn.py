@@ -79,7 +79,17 @@ class RNN(Model[RNNConfig]):
         lengths: Float[Tensor, " rows"],
     ) -> Strides:
         """One decoding per interval."""
-        return Strides(values, self.decoder(with_inputs(state, lengths[:, None])), lengths)
+        return Strides(values, self._displacement(state, values, lengths[:, None]), lengths)
+
+    def _displacement(
+        self,
+        state: Float[Tensor, "*rows state"],
+        values: Float[Tensor, "*rows dim"],
+        gaps: Float[Tensor, "*rows 1"],
+    ) -> Float[Tensor, "*rows dim"]:
+        """How far observations are from the next ones, some time later."""
+        decoded = self.decoder(with_inputs(state, gaps))
+        return decoded if self.config.moves else decoded - values
 
     def advance(
         self,
@@ -119,7 +129,7 @@ class RNN(Model[RNNConfig]):
         read = values if seen is None else seen[:, :-1]
         controls = None if batch.controls is None else batch.controls[:, :-1]
         states, _ = self.cell(self.encoder(with_inputs(read, controls, elapsed)))
-        predicted = values + self.decoder(with_inputs(states, gaps))
+        predicted = values + self._displacement(states, values, gaps)
         valid = batch.mask[:, 1:]
         wanted = torch.nn.functional.pad(valid, (1, 0))
         error = squared_error(predicted, batch.values[:, 1:])[valid]

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 
 from skipstone.errors import InvalidInput
 from skipstone.files import write_json
-from skipstone.models.base import Model, require_sequences
+from skipstone.models.base import Model, ModelConfig, require_sequences
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
 from skipstone.sequences import Sequences
@@ -134,7 +134,7 @@ def _final_tolerance(
     if not isinstance(model, PCODE):
         return None
     if tolerance == "auto":
-        shared = {"dim", "control", "hidden", "layers", "num_context", "time_unit"}
+        shared = {field.name for field in fields(ModelConfig)}
         config = {k: v for k, v in asdict(model.config).items() if k in shared}
         torch.manual_seed(seed)
         baseline = RNN.from_config(config)

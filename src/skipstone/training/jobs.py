@@ -116,7 +116,10 @@ def run_job(job: Job, root: Path, **options: Any) -> Run:
 def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     """Train a job; a PC-ODE whose tolerance is automatic trains its RNN first."""
     preset, kind = preset_for(job.preset, job.task), MODELS[job.model]
-    sizes: dict[str, Any] = {"hidden": preset.hidden if job.hidden is None else job.hidden}
+    sizes: dict[str, Any] = {
+        "hidden": preset.hidden if job.hidden is None else job.hidden,
+        "readout": preset.readout,
+    }
     if issubclass(kind.Config, ODEConfig):
         sizes["solver"] = preset.solver
     torch.manual_seed(job.seed)

@@ -139,6 +139,9 @@ class Preset:
     tolerance: float | str = "auto"
     """Of a PC-ODE: a number, or `auto`, the final training loss of the RNN of the same budget."""
 
+    readout: str = "displacement"
+    """What the decoder of every model says: see `ModelConfig`."""
+
     solver: str = "dopri5"
     """Of models that integrate an ODE. `rk4` takes four evaluations for each interval between
     observations, where `dopri5` takes as many as the stiffest row of a batch needs."""
@@ -195,6 +198,8 @@ def preset_for(name: str, task: str) -> Preset:
         hint = f" Did you mean {near[0]}?" if near else ""
         raise InvalidInput(f"preset must be one of {', '.join(PRESETS)}; got {name!r}.{hint}")
     preset = PRESETS[name]
+    if task in _PIXELS:
+        preset = replace(preset, readout="absolute")
     if name == "paper" and task in _PIXELS:
         return replace(preset, hidden=512, recipe=replace(preset.recipe, steps=50_000))
     if name == "cpu":
