@@ -150,7 +150,8 @@ class Trainee(lightning.LightningModule):
         self.model.train()
         error = float(errors.values.sum() / errors.observed.sum())
         progress = self.progress
-        progress.note_validation(error, self.model.state_dict())
+        settled = self.objective.settled(progress.step)
+        progress.note_validation(error, self.model.state_dict(), settled)
         progress.rows.append(
             {
                 "step": progress.step,

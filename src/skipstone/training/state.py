@@ -35,6 +35,9 @@ class Progress:
     best_step: int = 0
     """The step it was reached at."""
 
+    best_settled: bool = False
+    """Whether tolerance and noise were the final ones there."""
+
     stale: int = 0
     """Validations since then."""
 
@@ -56,9 +59,15 @@ class Progress:
         known = 0.0 if math.isnan(self.recent_loss) else self.recent_loss
         self.recent_loss = known + share * (loss - known)
 
-    def note_validation(self, error: float, weights: dict[str, Tensor]) -> None:
-        """Keep the weights if this is the best error yet."""
-        if error < self.best_error or not self.best_weights:
+    def note_validation(self, error: float, weights: dict[str, Tensor], settled: bool) -> None:
+        """Keep the weights if this is the best error yet.
+
+        Errors from before the tolerance and the noise have settled do not count beside later ones:
+        a PC-ODE that has not yet learned to skip has short steps and small errors.
+        """
+        first = settled and not self.best_settled
+        if error < self.best_error or first or not self.best_weights:
+            self.best_settled = settled
             self.best_error, self.best_step, self.stale = error, self.step, 0
             self.best_weights = {name: weight.detach().clone() for name, weight in weights.items()}
         else:
