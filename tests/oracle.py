@@ -1,10 +1,11 @@
 """The paper's masked training step, literally: slow, whole batch at every observation.
 
 Nothing here is shared with the package but the weights. The cell runs for every sequence at every
-observation, and a mask decides who keeps its line (appendix A.1). Three readings of the paper are
+observation, and a mask decides who keeps its line (appendix A.1). Four readings of the paper are
 made explicit, as docs/decisions.md states them: the mask looks one observation ahead, so that a
 segment covers only observations it predicts within tolerance (equation 8); the cell starts from
-[h + ḣ·Δt, ḣ]; and the last segment of a sequence counts in the step-size loss as a lower bound.
+[h + ḣ·Δt, ḣ]; the last segment of a sequence counts in the step-size loss as a lower bound; and
+with the absolute readout the observation at which a segment begins is predicted as well.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def masked_training_step(
     worst = torch.full((rows,), torch.inf, dtype=batch.values.dtype)
     begun = torch.full((rows,), -1)
     knots = torch.zeros(rows, count, dtype=torch.bool)
-    errors, step_errors = [], []
+    errors, step_errors, start_errors = [], [], []
 
     def end_segments(which: Tensor, index: int, cut: Tensor) -> None:
         for row in range(rows):
@@ -87,6 +88,9 @@ def masked_training_step(
         begun = torch.where(keep, begun, t)
         worst = torch.where(keep, worst, -torch.inf)
         knots[:, t] = alive & ~keep
+        if config.readout == "absolute":
+            begins = error_at(t, state, start, tau)
+            start_errors.append(begins[alive & ~keep])
         now = error_at(t + 1, state, start, tau)
         worst = torch.maximum(worst, now)
         errors.append(now[alive])
@@ -95,4 +99,7 @@ def masked_training_step(
 
     prediction = torch.cat(errors).mean()
     step = torch.stack(step_errors).mean() if step_errors else torch.zeros(())
-    return OracleResult(knots, prediction + 1e-5 * step, prediction, step)
+    total = prediction + 1e-5 * step
+    if start_errors:
+        total = total + torch.cat(start_errors).sum() / len(torch.cat(errors))
+    return OracleResult(knots, total, prediction, step)

@@ -18,6 +18,7 @@ from torch import Tensor
 from helpers import lengths, random_batch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Losses, Sequences
 from skipstone.models.ode import Dynamics, integrate
+from skipstone.models.pcode import STEP_LOSS_WEIGHTS
 
 MODELS = [PCODE, RNN, ODERNN, LatentODE]
 # A solver has one grid for all rows: there a row depends on its company within the solver's error.
@@ -136,6 +137,23 @@ def test_displacements_move_with_their_start_and_absolute_readings_do_not(kind: 
             model.rollout(batch, context.ends + 1).evaluate(later) for batch in (context, elsewhere)
         )
         close(there - here, torch.full_like(here, shift))
+
+
+@pytest.mark.parametrize("kind", [PCODE, ODERNN, LatentODE])
+def test_an_absolute_readout_is_trained_where_segments_begin(kind: Any) -> None:
+    """Displacements vanish there by construction. A decoder that says zero is off by the value."""
+    batch = random_batch(0, [4, 4], irregular=False)
+    # Its context is all but the last observation; the others begin a segment at each of those.
+    begins, points = ([2], 2) if kind is LatentODE else ([0, 1, 2], 6)
+    off = batch.values[:, begins].square().mean(-1).sum() / points
+    for readout, expected in (("displacement", torch.zeros_like(off)), ("absolute", off)):
+        model = build(kind, readout=readout, num_context=3)
+        with torch.no_grad():
+            for weight in model.decoder.last.parameters():
+                weight.zero_()
+        found = model.loss(batch, 0.0, explore=0) if kind is PCODE else model.loss(batch)
+        steps = STEP_LOSS_WEIGHTS["difference"] * found.step
+        close(found.total - found.prediction - steps, expected)
 
 
 def test_a_readout_is_one_of_two() -> None:

@@ -208,3 +208,14 @@ def squared_error(
 ) -> Float[Tensor, "*points"]:
     """Squared error, averaged over features: the ℓ that the tolerance ε is compared with."""
     return (predicted - observed).square().mean(-1)
+
+
+def start_error(
+    decoded: Float[Tensor, "segments dim"], values: Float[Tensor, "segments dim"], points: int
+) -> Float[Tensor, ""]:
+    """Error of an absolute readout where segments begin, weighed like any of `points` observations.
+
+    With displacements a segment begins at its observation by construction. An absolute readout
+    has to learn to, or nothing would say what it reads before the segment's next observation.
+    """
+    return squared_error(decoded, values).sum() / points

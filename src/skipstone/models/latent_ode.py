@@ -9,7 +9,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, mean_error, squared_error, with_inputs
+from skipstone.models.base import (
+    Losses,
+    Model,
+    mean_error,
+    squared_error,
+    start_error,
+    with_inputs,
+)
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
 from skipstone.models.stepping import read_context, roll_out
@@ -124,7 +131,8 @@ class LatentODE(Model[LatentODEConfig]):
     def loss(
         self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
     ) -> Losses:
-        """Error at every observation after the context.
+        """Error at every observation after the context; with the absolute readout also the error
+        where the integration begins (`start_error`).
 
         `seen` is what the encoder reads instead of the values, for training with noise.
         """
@@ -141,8 +149,11 @@ class LatentODE(Model[LatentODEConfig]):
         wanted = torch.nn.functional.pad(valid, (count, 0))
         error = squared_error(predicted, batch.values[:, count:])[valid]
         prediction, errors = mean_error(batch, error, wanted)
+        total = prediction
+        if not self.config.moves:
+            total = total + start_error(self.decoder(state), orbits.values, len(error))
         return Losses(
-            total=prediction,
+            total=total,
             prediction=prediction,
             step=torch.zeros_like(prediction),
             errors=errors,

@@ -9,7 +9,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, mean_error, select_rows, squared_error, with_inputs
+from skipstone.models.base import (
+    Losses,
+    Model,
+    mean_error,
+    select_rows,
+    squared_error,
+    start_error,
+    with_inputs,
+)
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
 from skipstone.models.stepping import one_unit, roll_out
@@ -138,7 +146,8 @@ class ODERNN(Model[ODERNNConfig]):
     def loss(
         self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
     ) -> Losses:
-        """Error of predicting each observation from those before it.
+        """Error of predicting each observation from those before it; with the absolute readout
+        also the error where each segment begins (`start_error`).
 
         `seen` is what the encoder reads instead of the values, for training with noise.
         """
@@ -162,15 +171,19 @@ class ODERNN(Model[ODERNNConfig]):
             evaluations += calls * size
         values = batch.values.transpose(0, 1)
         before, after = values[:-1][valid.T], values[1:][valid.T]
-        predicted = self.displace(before, torch.cat(starts), torch.cat(ends))
+        begins = torch.cat(starts)
+        predicted = self.displace(before, begins, torch.cat(ends))
         # Errors are in order of time; the batch is in order of sequences, once more shuffled.
         error = values.new_zeros(valid.T.shape).masked_scatter(
             valid.T, squared_error(predicted, after)
         )
         wanted = torch.nn.functional.pad(valid, (1, 0))
         prediction, errors = mean_error(batch, error.T[valid], wanted)
+        total = prediction
+        if not self.config.moves:
+            total = total + start_error(self.decoder(begins), before, len(before))
         return Losses(
-            total=prediction,
+            total=total,
             prediction=prediction,
             step=torch.zeros_like(prediction),
             errors=errors[order.argsort()],

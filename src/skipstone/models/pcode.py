@@ -21,6 +21,7 @@ from skipstone.models.base import (
     require_positive,
     select_rows,
     squared_error,
+    start_error,
     with_inputs,
 )
 from skipstone.models.networks import ResidualMLP
@@ -279,7 +280,8 @@ class PCODE(Model[PCODEConfig]):
         knots: Knots | None = None,
         seen: Float[Tensor, "batch time dim"] | None = None,
     ) -> Losses:
-        """Prediction loss at every observation plus the loss of the predicted step sizes.
+        """Prediction loss at every observation plus the loss of the predicted step sizes; with the
+        absolute readout also the error where each segment begins (`start_error`).
 
         `tolerance` is the squared error, averaged over features, that a segment may reach: what
         it trades is error for length. Start from the training loss of an `RNN` on the same data.
@@ -318,6 +320,10 @@ class PCODE(Model[PCODEConfig]):
         prediction, errors = mean_error(batch, error, targets.predicted)
         step = self._step_loss(states, targets, step_loss)
         total = prediction + STEP_LOSS_WEIGHTS[step_loss] * step
+        if not self.config.moves:
+            values = select_rows(_flat(batch.values), targets.start)
+            decoded = self.decoder.after_first(lines.first)
+            total = total + start_error(decoded, values, len(targets.point))
         if overshoot and len(targets.past):
             total = total + overshoot * self._overshoot_loss(batch, lines, targets)
         return Losses(

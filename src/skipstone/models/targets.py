@@ -32,6 +32,9 @@ class Targets:
     point_offset: Float[Tensor, " points"]
     """Time since the start of that segment."""
 
+    start: Int[Tensor, " segments"]
+    """The observation at which each segment begins."""
+
     past: Int[Tensor, " past"]
     """Observations one past the end of a segment whose length was chosen."""
 
@@ -87,6 +90,7 @@ class Targets:
             point=point_row * width + point_index,
             point_segment=point_segment,
             point_offset=(clock[point_row, point_index] - start_time[point_segment]).to(dtype),
+            start=(row * width + index)[place],
             past=past_row * width + past_index,
             past_segment=number[ended],
             past_offset=(clock[past_row, past_index] - time[ended]).to(dtype),

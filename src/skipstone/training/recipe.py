@@ -176,7 +176,7 @@ _CPU_STEPS = {
     "circles": 2_000,
     "shots": 20_000,
     "pixels1d": 3_000,
-    "pixels2d": 3_000,
+    "pixels2d": 6_000,
 }
 # With this recipe an RNN ends far below the paper's training losses, so that its own loss would
 # ask for shorter steps than the paper's. These are of the order of the paper's sample errors.
