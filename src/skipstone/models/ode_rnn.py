@@ -24,7 +24,7 @@ from skipstone.models.stepping import one_unit, roll_out
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
-# A query this close to its segment's end, relative to its length, is at the end.
+# A query this close to one of its segment's ends, relative to its length, is there.
 _AT_END = 1e-6
 
 
@@ -125,7 +125,9 @@ class ODERNN(Model[ODERNNConfig]):
         values, state, later = (
             select_rows(part, flat) for part in (segments.values, segments.state, segments.end)
         )
-        inside = offset < segments.lengths[flat] * (1 - _AT_END)
+        share = offset / segments.lengths[flat]
+        begins, inside = share <= _AT_END, (share > _AT_END) & (share < 1 - _AT_END)
+        later = torch.where(begins[:, None], state, later)
         evaluations = inside.reshape(index.shape).sum(1)
         where = inside.nonzero()[:, 0]
         calls = 0

@@ -145,21 +145,35 @@ class Experiment:
 
     def searches(self) -> list[Result]:
         """The better planners, with the same number of rollouts."""
-        rollouts, results = self._settings.rollouts, []
+        results = []
         for name, score_for in self.contestants(closest_approach).items():
-            planners: list[Planner] = [self._cross_entropy]
-            if name != SIMULATOR:
-                planners += [self._cautious, self._gradient]
-            for planner in planners:
-                score = self._watched(
-                    score_for(self.tables), f"{name}, {title(planner)}", len(self.tables) * rollouts
-                )
-                plan = planner.plan(score, ShotSpace(), len(self.tables), self._rng())
-                shares = self.play(plan)[:, None].astype(float)
-                results.append(
-                    self._result(name, planner, "all times", [plan.rollouts], shares, score)
-                )
+            score, problem = self._search(name, score_for, self._cross_entropy)
+            found = self._cross_entropy.search(*problem)
+            results.append(
+                self._played(name, self._cross_entropy, self._cross_entropy.choose(found), score)
+            )
+            if name == SIMULATOR:
+                continue
+            # What the cautious planner searches is the same; only its choice is another.
+            results.append(self._played(name, self._cautious, self._cautious.choose(found), score))
+            score, problem = self._search(name, score_for, self._gradient)
+            results.append(self._played(name, self._gradient, self._gradient.plan(*problem), score))
         return results
+
+    def _search(
+        self, name: str, score_for: Callable[[Any], Any], planner: Planner
+    ) -> tuple[Any, tuple[Any, ShotSpace, int, np.random.Generator]]:
+        """A score, and what a planner needs to search with it."""
+        tables = len(self.tables)
+        score = self._watched(
+            score_for(self.tables), f"{name}, {title(planner)}", tables * self._settings.rollouts
+        )
+        return score, (score, ShotSpace(), tables, self._rng())
+
+    def _played(self, name: str, planner: Planner, plan: Plan, score: Any) -> Result:
+        """How a plan does in truth."""
+        shares = self.play(plan)[:, None].astype(float)
+        return self._result(name, planner, "all times", [plan.rollouts], shares, score)
 
     def wall_times(self) -> dict[str, Estimate]:
         """Seconds to plan one shot by random shooting, contestants taking turns."""

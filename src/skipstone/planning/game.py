@@ -32,10 +32,6 @@ ROWS = 1_000
 """Candidates that are rolled out together: enough to fill the machine, few enough for its cache. A
 thousand for the same table read its context once."""
 
-PIECES = 4
-"""Straight pieces in which a segment is measured: within one, a path bends only slightly."""
-
-
 Measure = Callable[[Path], Float[Tensor, " rows"]]
 """How bad each path of a batch is."""
 
@@ -155,25 +151,28 @@ def struck(
 
 def closest_observation(path: Path) -> Float[Tensor, " rows"]:
     """How close the target comes to the pocket at the observations after the shot."""
-    after = torch.arange(1, AFTER_SHOT + 1, dtype=torch.float64, device=path.start.device)
-    offset = _from_pocket(path, path.start[:, None] + SPACING * after)
-    return offset.norm(dim=-1).amin(1)
+    return _from_pocket(path, _observations(path)).norm(dim=-1).amin(1)
 
 
 def closest_approach(path: Path) -> Float[Tensor, " rows"]:
     """How close the target comes to the pocket at any time.
 
-    A path is measured along `PIECES` chords of each of its segments, each to its closest point.
+    A path is measured along chords, each to its closest point. They join its knots, where it may
+    turn, and the observations, between which it bends only slightly.
     """
-    begins = path.knots.minimum(path.end[:, None])
-    shares = torch.arange(PIECES, device=begins.device) / PIECES
-    times = (begins[..., None] + path.steps[..., None] * shares).flatten(1)
-    offset = _from_pocket(path, torch.cat([times, path.end[:, None]], dim=1))
+    knots = path.knots.minimum(path.end[:, None])
+    times = torch.cat([knots, _observations(path)], dim=1).sort(dim=1).values
+    offset = _from_pocket(path, times)
     begin, chord = offset[:, :-1], offset.diff(dim=1)
-    # Where a row has no more segments its chords have no length: any share of them will do.
+    # A knot at an observation makes a chord without length: any share of it will do.
     squared = chord.square().sum(-1).clamp(min=torch.finfo(chord.dtype).tiny)
     foot = (-(begin * chord).sum(-1) / squared).clamp(0, 1)
     return (begin + foot[..., None] * chord).norm(dim=-1).amin(1)
+
+
+def _observations(path: Path) -> Float[Tensor, "rows time"]:
+    after = torch.arange(1, AFTER_SHOT + 1, dtype=torch.float64, device=path.start.device)
+    return path.start[:, None] + SPACING * after
 
 
 def _from_pocket(path: Path, times: Float[Tensor, "rows time"]) -> Float[Tensor, "rows time 2"]:

@@ -63,6 +63,47 @@ class Planner(Protocol):
         ...
 
 
+class Candidates:
+    """The best actions of a search so far, sorted, and how many there were in all."""
+
+    def __init__(self, count: int = 1):
+        self._count = count
+        self._rollouts = 0
+        self.actions = self.scores = torch.empty(0)
+
+    def offer(self, actions: Actions, score: Score) -> None:
+        """Score candidates and keep the best."""
+        with torch.no_grad():
+            self.keep(actions, score(actions))
+
+    def keep(self, actions: Actions, scores: Any) -> None:
+        """Keep the best of these and those before."""
+        if scores.shape != actions.shape[:2]:
+            raise InvalidInput(
+                "a score function must return one score for each candidate, shape "
+                f"{tuple(actions.shape[:2])}; got {tuple(scores.shape)}."
+            )
+        # A NaN compares with nothing: as infinity it is the worst, and an action all the same.
+        scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
+        known, self._rollouts = self._rollouts > 0, self._rollouts + scores.shape[1]
+        if known:
+            actions = torch.cat([self.actions, actions], dim=1)
+            scores = torch.cat([self.scores, scores], dim=1)
+        count = min(self._count, scores.shape[1])
+        # Stable: of equal candidates the first one, whatever came after it.
+        order = scores.sort(dim=1, stable=True).indices[:, :count]
+        self.actions, self.scores = _take(actions, scores, order)
+
+    def plan(self, instead: Scores | None = None) -> Plan:
+        """The first of each problem; or that of the first few with the lowest score in another
+        order. Its own score stays with it."""
+        if instead is None:
+            return Plan(self.actions[:, 0], self.scores[:, 0], self._rollouts)
+        first = instead.sort(dim=1, stable=True).indices[:, :1]
+        actions, scores = _take(self.actions, self.scores, first)
+        return Plan(actions[:, 0], scores[:, 0], self._rollouts)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RandomShooting:
     """Score random actions and take the best: the paper's planner."""
@@ -77,7 +118,7 @@ class RandomShooting:
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
-        best = _Best()
+        best = Candidates()
         best.offer(space.sample(rng, problems, self.rollouts), score)
         return best.plan()
 
@@ -125,7 +166,13 @@ class CrossEntropy:
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
-        best, width = _Best(self.rollouts), self.width
+        return self.choose(self.search(score, space, problems, rng))
+
+    def search(
+        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+    ) -> Candidates:
+        """All candidates, which do not depend on the margin."""
+        best, width = Candidates(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
         best.offer(space.sample(rng, problems, sizes[0]), score)
         for size in sizes[1:]:
@@ -134,9 +181,13 @@ class CrossEntropy:
             noise = torch.as_tensor(rng.standard_normal(centres.shape)).to(centres)
             best.offer(space.project(centres + width * noise), score)
             width *= self.shrink
-        if self.margin:
-            best.prefer(_around(best.actions, best.scores, self.margin))
-        return best.plan()
+        return best
+
+    def choose(self, found: Candidates) -> Plan:
+        """The best of a search, or the safest of its best."""
+        if not self.margin:
+            return found.plan()
+        return found.plan(_around(found.actions, found.scores, self.margin))
 
 
 SHORTLIST = 50
@@ -186,7 +237,7 @@ class GradientDescent:
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
-        best = _Best(self.starts)
+        best = Candidates(self.starts)
         scored = self.rollouts - self.starts * self.steps
         best.offer(space.sample(rng, problems, scored), score)
         actions = best.actions.clone().requires_grad_()
@@ -208,47 +259,6 @@ class GradientDescent:
             with torch.no_grad():
                 actions.copy_(space.project(actions))
         return best.plan()
-
-
-class _Best:
-    """The best candidates so far, sorted, and how many there were in all."""
-
-    def __init__(self, count: int = 1):
-        self._count = count
-        self._rollouts = 0
-        self.actions = self.scores = torch.empty(0)
-
-    def offer(self, actions: Actions, score: Score) -> None:
-        """Score candidates and keep the best."""
-        with torch.no_grad():
-            self.keep(actions, score(actions))
-
-    def keep(self, actions: Actions, scores: Any) -> None:
-        """Keep the best of these and those before."""
-        if scores.shape != actions.shape[:2]:
-            raise InvalidInput(
-                "a score function must return one score for each candidate, shape "
-                f"{tuple(actions.shape[:2])}; got {tuple(scores.shape)}."
-            )
-        # A NaN compares with nothing: as infinity it is the worst, and an action all the same.
-        scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        known, self._rollouts = self._rollouts > 0, self._rollouts + scores.shape[1]
-        if known:
-            actions = torch.cat([self.actions, actions], dim=1)
-            scores = torch.cat([self.scores, scores], dim=1)
-        count = min(self._count, scores.shape[1])
-        # Stable: of equal candidates the first one, whatever came after it.
-        order = scores.sort(dim=1, stable=True).indices[:, :count]
-        self.actions, self.scores = _take(actions, scores, order)
-
-    def prefer(self, scores: Scores) -> None:
-        """Put the first candidates in the order of other scores; their own stay with them."""
-        order = scores.sort(dim=1, stable=True).indices
-        self.actions, self.scores = _take(self.actions, self.scores, order)
-
-    def plan(self) -> Plan:
-        """The very best."""
-        return Plan(self.actions[:, 0], self.scores[:, 0], self._rollouts)
 
 
 def _take(
