@@ -10,7 +10,7 @@ import torch
 
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, load_task
 from skipstone.evaluation.rollouts import predict
-from skipstone.planning import ImaginedScore, ShotSpace, TrueScore, game
+from skipstone.planning import ImaginedScore, MirroredScore, ShotSpace, TrueScore, game
 from skipstone.planning.game import Measure, closest_approach, closest_observation, imagine
 from skipstone.tasks.shots import POCKET, SHOT, SPEEDS, random_tables
 
@@ -101,6 +101,32 @@ def test_score_can_be_differentiated_by_the_shot(measure: Measure) -> None:
         model.step_size.weight.zero_()
     score = ImaginedScore(model, tables, measure)
     assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6)
+
+
+@each_model
+def test_mirror_images_count_as_much_as_the_table(kind: Any) -> None:
+    """Turned over the diagonal through the pocket it is the same table; a model's own view of it
+    is another, the mean of all views is not."""
+    tables, shots = tables_and_shots(20, 4)
+    turned, turned_shots = 1 - tables[..., ::-1], -shots.flip(-1)
+    model = small(kind)
+    own = ImaginedScore(model, tables, closest_approach)(shots)
+    assert (ImaginedScore(model, turned, closest_approach)(turned_shots) - own).abs().max() > 1e-3
+    score = MirroredScore(model, tables)
+    mean = score(shots)
+    torch.testing.assert_close(MirroredScore(model, turned)(turned_shots), mean)
+    assert score.rollouts == 8 * 80
+
+
+def test_mirror_images_agree_when_nothing_moves() -> None:
+    tables, shots = tables_and_shots(3, 4)
+    model = small(RNN)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+    apart = np.linalg.norm(tables[:, 1] - POCKET, axis=1)
+    expected = torch.as_tensor(apart)[:, None].expand(-1, 4)
+    torch.testing.assert_close(MirroredScore(model, tables)(shots), expected)
 
 
 def test_the_true_score_counts_rollouts_and_no_updates() -> None:

@@ -163,6 +163,22 @@ def test_a_margin_prefers_actions_that_may_be_missed() -> None:
     assert torch.equal(safest.scores, score(safest.actions[:, None])[:, 0])
 
 
+def test_a_search_can_go_on_from_another() -> None:
+    wide = CrossEntropy(rollouts=100).search(distance, Square(), 3, np.random.default_rng(0))
+    first: list[Tensor] = []
+
+    def score(actions: Tensor) -> Tensor:
+        first.append(actions)
+        return distance(actions)
+
+    closer = CrossEntropy(rollouts=40, rounds=2)
+    found = closer.search(score, Square(), 3, np.random.default_rng(1), begin=wide.actions)
+    assert torch.equal(first[0], wide.actions[:, :20])
+    assert (found.plan().scores <= wide.plan().scores).all()
+    with pytest.raises(InvalidInput, match="begin must hold the 20 candidates"):
+        closer.search(score, Square(), 3, np.random.default_rng(1), begin=wide.actions[:, :5])
+
+
 def test_a_margin_near_zero_is_none() -> None:
     assert torch.equal(
         plan(CrossEntropy(rollouts=300, margin=1e-9)).actions,

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from skipstone.planning.game import (
     ImaginedScore,
+    MirroredScore,
     ShotSpace,
     TrueScore,
     closest_approach,
@@ -15,6 +16,7 @@ from skipstone.planning.game import (
 from skipstone.planning.picture import draw_shot, planned_shot
 from skipstone.planning.planners import (
     ActionSpace,
+    Candidates,
     CrossEntropy,
     GradientDescent,
     Plan,
@@ -25,9 +27,11 @@ from skipstone.planning.planners import (
 
 __all__ = [
     "ActionSpace",
+    "Candidates",
     "CrossEntropy",
     "GradientDescent",
     "ImaginedScore",
+    "MirroredScore",
     "Plan",
     "Planner",
     "RandomShooting",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from skipstone.models.base import Model
 from skipstone.planning.game import (
     ImaginedScore,
     Measure,
+    MirroredScore,
     ShotSpace,
     TrueScore,
     closest_approach,
@@ -25,7 +26,6 @@ from skipstone.planning.planners import (
     CrossEntropy,
     GradientDescent,
     Plan,
-    Planner,
     RandomShooting,
 )
 from skipstone.progress import Progress, silent
@@ -42,6 +42,10 @@ REPEATS = 11
 
 MARGIN = 0.05
 """Of the cautious planner: chosen among five, 0.01 to 0.08, on other tables; they differ little."""
+
+CHECKED = 20
+"""Of the mirrored planner: how many rollouts there are for each candidate that is scored with its
+mirror images, which takes eight of them."""
 
 MARKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500)
 """Numbers of rollouts at which success is measured, besides the largest."""
@@ -113,6 +117,11 @@ class Experiment:
         self._cross_entropy = CrossEntropy(rollouts=settings.rollouts)
         self._cautious = CrossEntropy(rollouts=settings.rollouts, margin=MARGIN)
         self._gradient = GradientDescent(rollouts=settings.rollouts)
+        checked = settings.rollouts // CHECKED
+        self._wide = CrossEntropy(
+            rollouts=settings.rollouts - checked * MirroredScore.rollouts_each
+        )
+        self._close = CrossEntropy(rollouts=checked, rounds=2, elite=5, width=0.03)
 
     def contestants(self, *measures: Measure) -> dict[str, Callable[[Any], Any]]:
         """Score functions by name, each waiting for its tables; the simulator first."""
@@ -135,45 +144,60 @@ class Experiment:
         won = (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
         results = []
         for name, score_for in self.contestants(*MEASURES.values()).items():
-            score = self._watched(score_for(self.tables), f"{name}, random", won.size)
+            score = score_for(self.tables)
+            self._watch(score, name, "random")
             scores = score.measured(candidates).numpy()
             # The simulator is exact: it has no other way to measure.
             for column, times in enumerate(["all times"] if name == SIMULATOR else MEASURES):
                 shares = best_of(scores[..., column], won, counts)
-                results.append(self._result(name, RandomShooting(), times, counts, shares, score))
+                results.append(self._result(name, "random", times, counts, shares, score))
         return results
 
     def searches(self) -> list[Result]:
         """The better planners, with the same number of rollouts."""
-        results = []
-        for name, score_for in self.contestants(closest_approach).items():
-            score, problem = self._search(name, score_for, self._cross_entropy)
-            found = self._cross_entropy.search(*problem)
-            results.append(
-                self._played(name, self._cross_entropy, self._cross_entropy.choose(found), score)
-            )
-            if name == SIMULATOR:
-                continue
-            # What the cautious planner searches is the same; only its choice is another.
-            results.append(self._played(name, self._cautious, self._cautious.choose(found), score))
-            score, problem = self._search(name, score_for, self._gradient)
-            results.append(self._played(name, self._gradient, self._gradient.plan(*problem), score))
+        results = self._cross_entropies(SIMULATOR, TrueScore(self.tables), [self._cross_entropy])
+        for name, model in self._models.items():
+            score = ImaginedScore(model, self.tables, closest_approach)
+            results += self._cross_entropies(name, score, [self._cross_entropy, self._cautious])
+            results += [self._mirrored(name, model), self._descended(name, model)]
         return results
 
-    def _search(
-        self, name: str, score_for: Callable[[Any], Any], planner: Planner
-    ) -> tuple[Any, tuple[Any, ShotSpace, int, np.random.Generator]]:
-        """A score, and what a planner needs to search with it."""
-        tables = len(self.tables)
-        score = self._watched(
-            score_for(self.tables), f"{name}, {title(planner)}", tables * self._settings.rollouts
-        )
-        return score, (score, ShotSpace(), tables, self._rng())
+    def _cross_entropies(
+        self, name: str, score: Any, planners: Sequence[CrossEntropy]
+    ) -> list[Result]:
+        """Planners that search alike and choose differently."""
+        self._watch(score, name, "cross-entropy")
+        found = planners[0].search(score, *self._problem())
+        results = []
+        for planner in planners:
+            title = "cautious" if planner.margin else "cross-entropy"
+            results.append(self._played(name, title, planner.choose(found), score))
+        return results
 
-    def _played(self, name: str, planner: Planner, plan: Plan, score: Any) -> Result:
-        """How a plan does in truth."""
+    def _mirrored(self, name: str, model: Model[Any]) -> Result:
+        """A wide search, and a closer one from the best of it that also looks at mirror images."""
+        score = ImaginedScore(model, self.tables, closest_approach)
+        self._watch(score, name, "mirrored")
+        found = self._wide.search(score, *self._problem())
+        closer = MirroredScore(model, self.tables)
+        self._watch(closer, name, "mirrored", before=score.rollouts)
+        found = self._close.search(closer, *self._problem(), begin=found.actions)
+        return self._played(name, "mirrored", found.plan(), score, closer)
+
+    def _descended(self, name: str, model: Model[Any]) -> Result:
+        score = ImaginedScore(model, self.tables, closest_approach)
+        self._watch(score, name, "gradient")
+        return self._played(name, "gradient", self._gradient.plan(score, *self._problem()), score)
+
+    def _problem(self) -> tuple[ShotSpace, int, np.random.Generator]:
+        """What a planner gets besides a score."""
+        return ShotSpace(), len(self.tables), self._rng()
+
+    def _played(self, name: str, planner: str, plan: Plan, *scores: Any) -> Result:
+        """How a plan does in truth, and what it took to find."""
         shares = self.play(plan)[:, None].astype(float)
-        return self._result(name, planner, "all times", [plan.rollouts], shares, score)
+        rollouts = sum(score.rollouts for score in scores) // len(self.tables)
+        return self._result(name, planner, "all times", [rollouts], shares, *scores)
 
     def wall_times(self) -> dict[str, Estimate]:
         """Seconds to plan one shot by random shooting, contestants taking turns."""
@@ -202,27 +226,29 @@ class Experiment:
         """The same candidates for everyone."""
         return np.random.default_rng([self._settings.seed, 2])
 
-    def _watched(self, score: Any, what: str, total: int) -> Any:
-        score.watch = lambda done: self._progress(what, done / total)
-        return score
+    def _watch(self, score: Any, name: str, planner: str, before: int = 0) -> None:
+        """Show the progress of a score that is one part of a search."""
+        total = len(self.tables) * self._settings.rollouts
+        score.watch = lambda done: self._progress(f"{name}, {planner}", (before + done) / total)
 
     def _result(
         self,
         name: str,
-        planner: Planner,
+        planner: str,
         times: str,
         rollouts: list[int],
         shares: Float[np.ndarray, "tables counts"],
-        score: Any,
+        *scores: Any,
     ) -> Result:
+        total = sum(score.rollouts for score in scores)
         return Result(
             contestant=name,
-            planner=title(planner),
+            planner=planner,
             times=times,
             rollouts=rollouts,
             success=self._bootstrap.ratios(shares, np.ones_like(shares)),
-            updates=score.updates / score.rollouts,
-            evaluations=score.evaluations / score.rollouts,
+            updates=sum(score.updates for score in scores) / total,
+            evaluations=sum(score.evaluations for score in scores) / total,
         )
 
 
@@ -240,13 +266,6 @@ def run_experiment(
         "seconds_per_shot": {name: asdict(estimate) for name, estimate in walls.items()},
         "wall_seconds": round(perf_counter() - began, 1),
     }
-
-
-def title(planner: Planner) -> str:
-    """A planner's name in words."""
-    if isinstance(planner, CrossEntropy):
-        return "cautious" if planner.margin else "cross-entropy"
-    return {RandomShooting: "random", GradientDescent: "gradient"}[type(planner)]
 
 
 def best_of(

@@ -169,12 +169,28 @@ class CrossEntropy:
         return self.choose(self.search(score, space, problems, rng))
 
     def search(
-        self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
+        self,
+        score: Score,
+        space: ActionSpace,
+        problems: int,
+        rng: np.random.Generator,
+        begin: Actions | None = None,
     ) -> Candidates:
-        """All candidates, which do not depend on the margin."""
+        """All candidates, the best first; they do not depend on the margin.
+
+        `begin` holds actions for the first round instead of random ones, of which it takes as many
+        as it needs: those that another search found, to go on with a score that costs more.
+        """
         best, width = Candidates(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
-        best.offer(space.sample(rng, problems, sizes[0]), score)
+        if begin is None:
+            begin = space.sample(rng, problems, sizes[0])
+        elif begin.shape[1] < sizes[0]:
+            raise InvalidInput(
+                f"begin must hold the {sizes[0]} candidates of the first round for each problem; "
+                f"got {begin.shape[1]}. Lower rollouts, or search more before."
+            )
+        best.offer(begin[:, : sizes[0]], score)
         for size in sizes[1:]:
             elite = best.actions[:, : self.elite]
             centres = elite[:, np.arange(size) % elite.shape[1]]
