@@ -185,6 +185,7 @@ _CPU_TOLERANCE = {
     "circles": 5e-3,
     "billiards1d": 1.5e-5,
     "billiards2d": 1.5e-5,
+    "pixels2d": 1e-2,
     "shots": 5e-6,
 }
 _CPU_NOISE = {"shots": 0.12}
