@@ -149,9 +149,8 @@ class Trainee(lightning.LightningModule):
             errors = roll_out_all(self.model, self.validation).errors
         self.model.train()
         error = float(errors.values.sum() / errors.observed.sum())
-        progress = self.progress
-        settled = self.objective.settled(progress.step)
-        progress.note_validation(error, self.model.state_dict(), settled)
+        progress, recipe = self.progress, self.objective.recipe
+        progress.note_validation(error, self.model.state_dict(), recipe.settled_from)
         progress.rows.append(
             {
                 "step": progress.step,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,15 +44,6 @@ class Objective:
         order = np.concatenate([self._random(_ORDER, epoch).permutation(count) for epoch in epochs])
         start = first - epochs[0] * count
         return torch.as_tensor(order[start : start + size])
-
-    def settled(self, step: int) -> bool:
-        """Whether the noise of a step, and the tolerance if there is one, are the final ones."""
-        if self.recipe.noise_at(step) > 0:
-            return False
-        if self.tolerance is None:
-            return True
-        tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
-        return math.isclose(tolerance, self.tolerance)
 
     def losses(self, model: Model[Any], step: int, rank: int = 0, ranks: int = 1) -> Losses:
         """The losses of a step, or of one process's share of it.

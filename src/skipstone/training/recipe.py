@@ -102,8 +102,14 @@ class Recipe:
         """The noise of a step, on its way to none."""
         return self.noise * (1 - self._settled(step))
 
+    @property
+    def settled_from(self) -> int:
+        """The step from which tolerance and noise are the final ones: the last 40 % of the steps,
+        with every model. Only weights from there on compete for the best."""
+        return math.ceil(0.6 * self.steps)
+
     def _settled(self, step: int) -> float:
-        """How far a step is on the way to what the last 40 % of them have."""
+        """How far a step is on the way there."""
         return min(1.0, step / (0.6 * self.steps))
 
 

@@ -35,9 +35,6 @@ class Progress:
     best_step: int = 0
     """The step it was reached at."""
 
-    best_settled: bool = False
-    """Whether tolerance and noise were the final ones there."""
-
     stale: int = 0
     """Validations since then."""
 
@@ -59,15 +56,15 @@ class Progress:
         known = 0.0 if math.isnan(self.recent_loss) else self.recent_loss
         self.recent_loss = known + share * (loss - known)
 
-    def note_validation(self, error: float, weights: dict[str, Tensor], settled: bool) -> None:
+    def note_validation(self, error: float, weights: dict[str, Tensor], settled_from: int) -> None:
         """Keep the weights if this is the best error yet.
 
-        Errors from before the tolerance and the noise have settled do not count beside later ones:
-        a PC-ODE that has not yet learned to skip has short steps and small errors.
+        Errors from before a training has settled do not count beside later ones. A PC-ODE that has
+        not yet learned to skip has short steps and small errors, and a model that has hardly
+        learned anything predicts the mean, which can be hard to beat over a long rollout.
         """
-        first = settled and not self.best_settled
+        first = self.best_step < settled_from <= self.step
         if error < self.best_error or first or not self.best_weights:
-            self.best_settled = settled
             self.best_error, self.best_step, self.stale = error, self.step, 0
             self.best_weights = {name: weight.detach().clone() for name, weight in weights.items()}
         else:
