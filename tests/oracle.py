@@ -1,9 +1,10 @@
 """The paper's masked training step, literally: slow, whole batch at every observation.
 
 Nothing here is shared with the package but the weights. The cell runs for every sequence at every
-observation, and a mask decides who keeps its line (appendix A.1). Four readings of the paper are
+observation, and a mask decides who keeps its line (appendix A.1). Five readings of the paper are
 made explicit, as docs/decisions.md states them: the mask looks one observation ahead, so that a
-segment covers only observations it predicts within tolerance (equation 8); the cell starts from
+segment covers only observations it predicts within tolerance (equation 8); it lasts no shorter
+than a step of a rollout may, which matters between irregular observations; the cell starts from
 [h + ḣ·Δt, ḣ]; the last segment of a sequence counts in the step-size loss as a lower bound; and
 with the absolute readout the observation at which a segment begins is predicted as well.
 """
@@ -78,6 +79,7 @@ def masked_training_step(
         if batch.controls is not None and t > 0:
             changed = (batch.controls[:, t] != batch.controls[:, t - 1]).any(1)
         keep = (torch.maximum(worst, ahead) < tolerance) | forced[:, t]
+        keep = keep | (time[:, t] - tau < config.min_step * (1 - 1e-6))
         keep = keep & ~changed & (t >= config.num_context)
         alive = t < last
         end_segments(alive & ~keep, t, changed)

@@ -33,6 +33,7 @@ def drawn(batch: Sequences, seed: int, explore: float) -> torch.Tensor:
     control=st.sampled_from([0, 2]),
     readout=st.sampled_from(["displacement", "absolute"]),
     num_context=st.integers(1, 4),
+    min_step=st.sampled_from([0.1, 1.0, 2.5]),
     tolerance=st.sampled_from([0.0, 1e-3, 0.03, 0.1, 0.3, 1.0, float("inf")]),
     explore=st.sampled_from([0.0, 0.01, 0.3]),
 )
@@ -42,12 +43,18 @@ def test_fast_training_step_is_the_papers(
     control: int,
     readout: str,
     num_context: int,
+    min_step: float,
     tolerance: float,
     explore: float,
 ) -> None:
     batch = random_batch(seed, sizes, control=control, spacing=0.3)
     model = small_pcode(
-        seed, control=control, readout=readout, num_context=num_context, time_unit=0.3
+        seed,
+        control=control,
+        readout=readout,
+        num_context=num_context,
+        min_step=min_step,
+        time_unit=0.3,
     )
     generator = torch.Generator().manual_seed(seed)
     expected = oracle.masked_training_step(model, batch, tolerance, drawn(batch, seed, explore))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -117,11 +118,24 @@ def test_order_of_sequences_does_not_change_the_loss(seed: int, sizes: list[int]
 
 
 def test_tolerance_zero_updates_at_every_observation() -> None:
-    batch = random_batch(0, [9, 5])
+    batch = random_batch(0, [9, 5], irregular=False)
     knots = find_knots(small_pcode(0), batch, tolerance=0.0, explore=0.0)
     expected = batch.mask.clone()
     expected[torch.arange(2), batch.lengths - 1] = False
     assert torch.equal(knots.at, expected)
+
+
+@pytest.mark.parametrize("min_step", [0.5, 1.0, 2.0])
+def test_no_segment_is_shorter_than_a_step_of_a_rollout(min_step: float) -> None:
+    """With no tolerance at all each lasts just as long as it has to."""
+    batch = random_batch(0, [30, 12])
+    model = small_pcode(0, min_step=min_step, num_context=1)
+    knots = find_knots(model, batch, tolerance=0.0, explore=0.0)
+    for times, at, last in zip(batch.times, knots.at, batch.lengths - 1, strict=True):
+        where = [*at.nonzero()[:, 0].tolist(), int(last)]
+        for one, following in itertools.pairwise(where):
+            assert times[following] - times[one] >= min_step or following == last
+            assert times[following - 1] - times[one] < min_step
 
 
 def test_tolerance_infinite_gives_one_segment_after_the_context() -> None:

@@ -26,10 +26,18 @@ FIRST_BLOCK = 4
 were long on average; a block that holds is followed by one twice as long. Longer blocks mean fewer,
 larger products, and more points decoded in vain."""
 
+_SAME_TIME = 1e-6
+"""Relative difference below which two lengths of time differ by rounding."""
+
 
 @runtime_checkable
 class LineModel(Stepper[Any], Protocol):
     """What the search asks of a model: steps whose segments can be read before they end."""
+
+    @property
+    def min_step(self) -> float:
+        """The shortest step, in the model's unit of time."""
+        ...
 
     def prepare(self, batch: Sequences, least: int) -> Sequences:
         """The batch on the model's device and dtype, checked to fit the model."""
@@ -76,9 +84,10 @@ def find_knots(
 ) -> Knots:
     """Search the longest segments whose error stays below the tolerance (equation 8).
 
-    A segment always takes its first step. It goes on to the next observation while the error at
-    every observation it covers is below `tolerance`, and with probability `explore` regardless
-    (appendix A.2), which is how a model that only ever took single steps gets to try longer ones.
+    A segment always takes its first step, and lasts at least the model's shortest step, as in a
+    rollout. It goes on to the next observation while the error at every observation it covers is
+    below `tolerance`, and with probability `explore` regardless (appendix A.2), which is how a
+    model that only ever took single steps gets to try longer ones.
     Instead of a probability, `explore` can be what was drawn: True where a segment goes on.
     Every observation of the context, and every change of control, is a knot.
     """
@@ -217,8 +226,12 @@ class LookAhead:
             )
         self._model, self._tolerance = model, tolerance
         self._values, self._width = batch.values.flatten(0, 1), batch.mask.shape[1]
-        self._clock = model.clock(batch.times).flatten()
-        last = batch.lengths - 1
+        clock, last = model.clock(batch.times), batch.lengths - 1
+        self._clock = clock.flatten()
+        # No step of a rollout is shorter, and no segment that it learns from need be. On a grid
+        # with a shortest step of one observation, that is the next one.
+        least = (clock + model.min_step * (1 - _SAME_TIME)).contiguous()
+        self._least = torch.searchsorted(clock.contiguous(), least).flatten()
         # Exploration can only put a stop off, to the next observation where none was drawn; a
         # change of control stops every line. Both are known for all observations in advance.
         self._allowed = next_true(~_drawn(batch, generator, explore)).flatten()
@@ -241,13 +254,13 @@ class LookAhead:
         """Look ahead until every row has missed, or has come to an end.
 
         A line that first misses at observation b stops at the one before, but always takes its
-        first step.
+        first step, and lasts as long as the shortest step.
         """
         row = rows * self._width
         knot = row + knot
         last, end = row + self._last[rows], row + self._end[knot + 1]
         missed = self._first_misses(lines, knot, end, block=1 + int(length.double().mean()))
-        stop = torch.maximum(missed - 1, knot + 1).minimum(last)
+        stop = torch.maximum(missed - 1, knot + 1).maximum(row + self._least[knot]).minimum(last)
         stop = (row + self._allowed[stop]).minimum(end)
         stop = torch.where(missed < NEVER, stop, end)
         cut = stop == last if self._changed is None else (stop == last) | self._changed[stop]

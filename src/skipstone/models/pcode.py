@@ -47,7 +47,8 @@ class PCODEConfig(ModelConfig):
     """Configuration of a `PCODE`."""
 
     min_step: float = 1.0
-    """Shortest step, in the model's unit of time: with 1, one typical observation interval."""
+    """Shortest step, in the model's unit of time: with 1, one typical observation interval. For
+    data that are observed more often than something can happen, a longer one bounds the cost."""
 
     max_step: float = 100.0
     """Longest step, in the model's unit of time. A bound on trust: no step can be longer than
@@ -123,6 +124,11 @@ class PCODE(Model[PCODEConfig]):
         bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
         self.step_size = nn.Linear(hidden, 1)
+
+    @property
+    def min_step(self) -> float:
+        """The shortest step, in the model's unit of time."""
+        return self.config.min_step
 
     # One step: the arithmetic of section 2.
 

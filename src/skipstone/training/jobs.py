@@ -15,6 +15,7 @@ from skipstone.evaluation import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.models.ode import ODEConfig
+from skipstone.models.pcode import PCODEConfig
 from skipstone.tasks.load import TaskData, load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.fit import auto_tolerance, check_seed, check_tolerance, fit
@@ -122,6 +123,8 @@ def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     }
     if issubclass(kind.Config, ODEConfig):
         sizes["solver"] = preset.solver
+    if issubclass(kind.Config, PCODEConfig):
+        sizes |= _steps_in_time(job.finer)
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **sizes)
     tolerance = job.chosen_tolerance
@@ -138,6 +141,17 @@ def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
         data={"task": job.task, **asdict(data.options)},
         **options,
     )
+
+
+def _steps_in_time(finer: int) -> dict[str, float]:
+    """Bounds of a PC-ODE's steps that are the same stretch of time however finely it is observed;
+    its unit of time is the time between observations."""
+    usual = PCODEConfig(dim=1)
+    return {
+        "min_step": usual.min_step * finer,
+        "max_step": usual.max_step * finer,
+        "velocity_scale": usual.velocity_scale / finer,
+    }
 
 
 def evaluate_run(run: Run, data: TaskData | None = None, timing: bool = True) -> dict[str, Any]:
