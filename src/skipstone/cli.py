@@ -205,9 +205,12 @@ def plan(
     tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
     rollouts: Annotated[int, typer.Option(help="Candidate shots for each.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Of tables and candidates.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = OUT,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results and pictures; replaces those there.")
+    ] = OUT,
     show: Annotated[
-        bool, typer.Option("--show", help="Only draw and animate one planned shot.")
+        bool,
+        typer.Option("--show", help="Only draw and animate one shot, by the first run."),
     ] = False,
 ) -> None:
     """Plan shots at pool with trained models, and count how many succeed."""
@@ -221,7 +224,8 @@ def plan(
         typer.echo(f"{name}: {chosen.folder}", err=True)
     with _stoppable():
         if show:
-            written = show_shot(next(iter(found.values())), rollouts, seed, out)
+            said, written = show_shot(*next(iter(found.items())), rollouts, seed, out)
+            typer.echo(said)
         else:
             settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
             Console().print(report_experiment(found, settings, out))

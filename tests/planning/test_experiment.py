@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -160,17 +161,30 @@ def test_the_command_writes_results_and_pictures(
 
 
 def test_show_draws_and_animates_one_shot(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     import imageio.v3 as iio
 
-    size = ["--rollouts", "20", "--out", str(tmp_path), "--show"]
+    size = ["--rollouts", "60", "--out", str(tmp_path), "--show"]
     pcode = next(str(path) for path in runs.iterdir() if "pcode" in path.name)
     assert command(pcode, *size, monkeypatch=monkeypatch) == 0
     assert iio.imread(tmp_path / "shot.png").std() > 10
     frames = iio.imread(tmp_path / "shot.gif")
     assert len(frames) >= 36
     assert (frames[0] != frames[30]).any()
+    assert "PC-ODE imagined that the target comes within" in capsys.readouterr().out
+    assert command(pcode, *size, "--seed", "-1", monkeypatch=monkeypatch) == 2
+    assert "seed" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_are_told_apart(runs: Path, tmp_path: Path) -> None:
+    pcode = next(path for path in runs.iterdir() if "pcode" in path.name)
+    again = tmp_path / pcode.name
+    shutil.copytree(pcode, again)
+    assert list(find_runs([pcode, again], [])) == [str(pcode), str(again)]
 
 
 def test_a_run_on_something_else_is_an_error_of_one_line(

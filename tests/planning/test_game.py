@@ -10,7 +10,14 @@ import torch
 
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, load_task
 from skipstone.evaluation.rollouts import predict
-from skipstone.planning import ImaginedScore, MirroredScore, ShotSpace, TrueScore, game
+from skipstone.planning import (
+    GradientDescent,
+    ImaginedScore,
+    MirroredScore,
+    ShotSpace,
+    TrueScore,
+    game,
+)
 from skipstone.planning.game import Measure, closest_approach, closest_observation, imagine
 from skipstone.tasks.shots import POCKET, SHOT, SPEEDS, random_tables
 
@@ -129,6 +136,21 @@ def test_mirror_images_agree_when_nothing_moves() -> None:
     torch.testing.assert_close(MirroredScore(model, tables)(shots), expected)
 
 
+def test_shots_of_another_shape_are_refused() -> None:
+    tables, shots = tables_and_shots(2, 3)
+    for score in (TrueScore(tables), ImaginedScore(small(RNN), tables)):
+        for wrong in (shots[:, 0], shots.repeat(1, 1, 2)):
+            with pytest.raises(InvalidInput, match=r"shape \(tables, candidates, 2\)"):
+                score(wrong)
+
+
+def test_gradient_descent_says_that_the_simulator_has_no_gradient() -> None:
+    tables, _ = tables_and_shots(2)
+    planner = GradientDescent(rollouts=20, starts=2, steps=2)
+    with pytest.raises(InvalidInput, match="can be differentiated"):
+        planner.plan(TrueScore(tables), ShotSpace(), 2, np.random.default_rng(0))
+
+
 def test_the_true_score_counts_rollouts_and_no_updates() -> None:
     tables, shots = tables_and_shots(4, 3)
     score = TrueScore(tables)
@@ -169,7 +191,7 @@ def test_a_model_of_something_else_is_an_error(model: Any, message: str) -> None
     [
         ([[[0.3, 0.3], [0.35, 0.3]]], "balls must not overlap"),
         ([[[0.05, 0.3], [0.5, 0.3]]], "within the box"),
-        ([[0.3, 0.3], [0.5, 0.5]], "One table needs a first axis"),
+        ([[0.3, 0.3], [0.5, 0.5]], r"Give table\[None\]"),
         ([[[0.3, np.nan], [0.5, 0.5]]], "finite"),
     ],
 )

@@ -131,3 +131,17 @@ def test_many_tables_at_once() -> None:
     assert seen.shape == (3, 4)
     rewards = tables.step(np.tile([1.0, 0.0], (3, 1)))[1]
     assert rewards.shape == (3,)
+
+
+def test_a_vector_of_tables_draws_shots_that_are_allowed() -> None:
+    tables = gymnasium.make_vec("skipstone/Pool-v0", num_envs=3)
+    tables.reset(seed=0)
+    tables.action_space.seed(0)
+    drawn = [tables.action_space.sample() for _ in range(20)]
+    assert all(shots in tables.action_space for shots in drawn)
+    shots = drawn[0]
+    assert shots.shape == (3, 2)
+    _, rewards, *_ = tables.step(shots)
+    assert rewards.shape == (3,)
+    assert 10 * shots not in tables.action_space
+    assert shots[:2] not in tables.action_space

@@ -117,11 +117,6 @@ class Experiment:
         self._cross_entropy = CrossEntropy(rollouts=settings.rollouts)
         self._cautious = CrossEntropy(rollouts=settings.rollouts, margin=MARGIN)
         self._gradient = GradientDescent(rollouts=settings.rollouts)
-        checked = settings.rollouts // CHECKED
-        self._wide = CrossEntropy(
-            rollouts=settings.rollouts - checked * MirroredScore.rollouts_each
-        )
-        self._close = CrossEntropy(rollouts=checked, rounds=2, elite=5, width=0.03)
 
     def contestants(self, *measures: Measure) -> dict[str, Callable[[Any], Any]]:
         """Score functions by name, each waiting for its tables; the simulator first."""
@@ -175,14 +170,12 @@ class Experiment:
         return results
 
     def _mirrored(self, name: str, model: Model[Any]) -> Result:
-        """A wide search, and a closer one from the best of it that also looks at mirror images."""
         score = ImaginedScore(model, self.tables, closest_approach)
-        self._watch(score, name, "mirrored")
-        found = self._wide.search(score, *self._problem())
         closer = MirroredScore(model, self.tables)
-        self._watch(closer, name, "mirrored", before=score.rollouts)
-        found = self._close.search(closer, *self._problem(), begin=found.actions)
-        return self._played(name, "mirrored", found.plan(), score, closer)
+        self._watch(score, name, "mirrored")
+        self._watch(closer, name, "mirrored", after=score)
+        plan = plan_mirrored(score, closer, self._settings.rollouts, self._rng)
+        return self._played(name, "mirrored", plan, score, closer)
 
     def _descended(self, name: str, model: Model[Any]) -> Result:
         score = ImaginedScore(model, self.tables, closest_approach)
@@ -226,10 +219,15 @@ class Experiment:
         """The same candidates for everyone."""
         return np.random.default_rng([self._settings.seed, 2])
 
-    def _watch(self, score: Any, name: str, planner: str, before: int = 0) -> None:
-        """Show the progress of a score that is one part of a search."""
+    def _watch(self, score: Any, name: str, planner: str, after: Any = None) -> None:
+        """Show the progress of a search's score, or of the one that comes after it."""
         total = len(self.tables) * self._settings.rollouts
-        score.watch = lambda done: self._progress(f"{name}, {planner}", (before + done) / total)
+
+        def watch(done: int) -> None:
+            before = 0 if after is None else after.rollouts
+            self._progress(f"{name}, {planner}", (before + done) / total)
+
+        score.watch = watch
 
     def _result(
         self,
@@ -266,6 +264,21 @@ def run_experiment(
         "seconds_per_shot": {name: asdict(estimate) for name, estimate in walls.items()},
         "wall_seconds": round(perf_counter() - began, 1),
     }
+
+
+def plan_mirrored(
+    score: ImaginedScore,
+    closer: MirroredScore,
+    rollouts: int,
+    rng: Callable[[], np.random.Generator],
+) -> Plan:
+    """A wide search, and from the best of it a closer one that also looks at mirror images."""
+    require_number("rollouts", rollouts, 2 * CHECKED, whole=True)
+    checked, space, problems = rollouts // CHECKED, ShotSpace(), len(score.tables)
+    wide = CrossEntropy(rollouts=rollouts - checked * closer.rollouts_each)
+    found = wide.search(score, space, problems, rng())
+    close = CrossEntropy(rollouts=checked, rounds=2, elite=5, width=0.03)
+    return close.search(closer, space, problems, rng(), begin=found.actions).plan()
 
 
 def best_of(

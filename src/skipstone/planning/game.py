@@ -83,12 +83,17 @@ class _Score(ABC):
         self.watch: Callable[[int], None] = lambda rollouts: None
         """Called after every batch with the rollouts so far."""
 
-    def __call__(self, actions: Actions) -> Scores:
+    def __call__(self, actions: Tensor) -> Scores:
         """How close the target comes to the pocket, for each candidate of each table."""
         return self.measured(actions)[..., 0]
 
-    def measured(self, actions: Actions) -> Float[Tensor, "problems candidates measures"]:
+    def measured(self, actions: Tensor) -> Float[Tensor, "problems candidates measures"]:
         """The same by each of several measures, from one rollout."""
+        if actions.ndim != 3 or actions.shape[2] != 2:
+            raise InvalidInput(
+                "shots must have shape (tables, candidates, 2), velocities of the cue ball; got "
+                f"{tuple(actions.shape)}."
+            )
         problems, candidates, _ = actions.shape
         if problems != len(self.tables):
             raise InvalidInput(
@@ -116,7 +121,7 @@ class TrueScore(_Score):
     def _score(
         self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
     ) -> Float[Tensor, "rows measures"]:
-        distance = pocket_distance(play(tables, shots.double().numpy()))
+        distance = pocket_distance(play(tables, shots.detach().double().numpy()))
         return torch.as_tensor(distance[:, None], dtype=shots.dtype)
 
 
@@ -239,7 +244,7 @@ def checked_tables(tables: Any) -> Float[np.ndarray, "problems 2 2"]:
     if tables.ndim != 3 or tables.shape[1:] != (2, 2) or len(tables) == 0:
         raise InvalidInput(
             "tables must have shape (tables, 2, 2): x and y of the cue ball and of the target; got "
-            f"{tables.shape}. One table needs a first axis: table[None]."
+            f"{tables.shape}." + (" Give table[None]." if tables.shape == (2, 2) else "")
         )
     if not np.isfinite(tables).all():
         raise InvalidInput("tables must be finite; got NaN or infinity.")

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, UInt8
 
 from skipstone.models.base import Model
-from skipstone.planning.game import checked_shots, checked_tables, imagine
+from skipstone.planning.game import checked_model, checked_shots, checked_tables, imagine
 from skipstone.plotting import (
     FAINT,
     GREY,
@@ -75,6 +75,7 @@ class Shot:
 
 def planned_shot(model: Model[Any], table: Any, action: Any) -> Shot:
     """Play a shot, and let a model imagine it."""
+    model = checked_model(model)
     table, action = checked_tables([table])[0], checked_shots([action])[0]
     with torch.inference_mode():
         path = imagine(model, table[None], torch.as_tensor(action[None], dtype=torch.float32))

@@ -190,7 +190,7 @@ class CrossEntropy:
                 f"begin must hold the {sizes[0]} candidates of the first round for each problem; "
                 f"got {begin.shape[1]}. Lower rollouts, or search more before."
             )
-        best.offer(begin[:, : sizes[0]], score)
+        best.offer(space.project(begin[:, : sizes[0]]), score)
         for size in sizes[1:]:
             elite = best.actions[:, : self.elite]
             centres = elite[:, np.arange(size) % elite.shape[1]]
@@ -246,7 +246,13 @@ class GradientDescent:
     def __post_init__(self) -> None:
         require_number("starts", self.starts, 1, whole=True)
         require_number("steps", self.steps, 1, whole=True)
-        require_number("rollouts", self.rollouts, self.starts * (self.steps + 1), whole=True)
+        require_number("rollouts", self.rollouts, 1, whole=True)
+        least = self.starts * (self.steps + 1)
+        if self.rollouts < least:
+            raise InvalidInput(
+                f"gradient descent from {self.starts} starts in {self.steps} steps takes at least "
+                f"{least} rollouts; got {self.rollouts}."
+            )
         require_positive("learning_rate", self.learning_rate)
 
     def plan(

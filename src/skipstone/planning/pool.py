@@ -6,11 +6,13 @@ env = gymnasium.make("skipstone/Pool-v0")
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 from jaxtyping import Float, UInt8
 
 from skipstone.errors import InvalidInput
@@ -39,28 +41,39 @@ INCHES = 3.0
 class Velocities(spaces.Box):
     """Velocities of the cue ball: two numbers whose length lies within `SPEEDS`.
 
-    Drawn like the shots in the training data, not evenly from the square around them.
+    Drawn like the shots in the training data, not evenly from the square around them. With a
+    `count` it holds so many at once, one for each environment of a vector.
     """
 
-    def __init__(self) -> None:
-        super().__init__(-SPEEDS[1], SPEEDS[1], (2,), np.float32)
+    def __init__(self, count: int | None = None) -> None:
+        self._count = count
+        shape = (2,) if count is None else (count, 2)
+        super().__init__(-SPEEDS[1], SPEEDS[1], shape, np.float32)
 
-    def sample(self, mask: None = None, probability: None = None) -> Float[np.ndarray, 2]:
-        """A random shot."""
+    def sample(self, mask: None = None, probability: None = None) -> Float[np.ndarray, "*count 2"]:
+        """Random shots."""
         if mask is not None or probability is not None:
             raise InvalidInput("velocities cannot be masked; call sample() without arguments.")
-        return random_shots(self.np_random, 1)[0].astype(np.float32)
+        shots = random_shots(self.np_random, self._count or 1)
+        return shots.reshape(self.shape).astype(np.float32)
 
     def contains(self, x: Any) -> bool:
-        """Whether a shot is allowed."""
+        """Whether shots are allowed."""
         try:
-            checked_shots([x])
+            return checked_shots([x] if self._count is None else x).size == math.prod(self.shape)
         except (InvalidInput, TypeError, ValueError):
             return False
-        return True
 
     def __repr__(self) -> str:
         return f"Velocities(speed={SPEEDS})"
+
+
+@batch_space.register(Velocities)
+def _velocities_of_many(space: Velocities, n: int = 1) -> Velocities:
+    """Gymnasium's own would be the square around them."""
+    many = Velocities(n)
+    many.seed(int(space.np_random.integers(2**31)))
+    return many
 
 
 class Pool(gymnasium.Env[Float[np.ndarray, "4"], Float[np.ndarray, "2"]]):

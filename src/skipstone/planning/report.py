@@ -13,10 +13,9 @@ from rich.table import Column, Table
 from skipstone.errors import InvalidInput
 from skipstone.files import write_json
 from skipstone.models.base import Model
-from skipstone.planning.experiment import SIMULATOR, Settings, run_experiment
-from skipstone.planning.game import ImaginedScore, ShotSpace, closest_approach
+from skipstone.planning.experiment import SIMULATOR, Settings, plan_mirrored, run_experiment
+from skipstone.planning.game import ImaginedScore, MirroredScore, TrueScore, closest_approach
 from skipstone.planning.picture import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
-from skipstone.planning.planners import CrossEntropy
 from skipstone.plotting import (
     GREY,
     faded,
@@ -28,7 +27,8 @@ from skipstone.plotting import (
     write_video,
 )
 from skipstone.progress import bars
-from skipstone.tasks.shots import SHOTS, random_tables
+from skipstone.tasks.shots import POCKET_RADIUS, SHOTS, random_tables
+from skipstone.training.fit import check_seed
 from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, sha256
 
 if TYPE_CHECKING:
@@ -68,11 +68,17 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
             )
     kinds = [run.config["model"]["kind"] for run in runs]
     order = sorted(range(len(runs)), key=lambda i: (list(TITLES).index(kinds[i]), i))
-    # With several runs of one kind, a model's title alone would not tell them apart.
-    return {
-        TITLES[kinds[i]] if kinds.count(kinds[i]) == 1 else runs[i].folder.name: runs[i]
-        for i in order
-    }
+    return {_name(runs[i], kinds, runs): runs[i] for i in order}
+
+
+def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
+    """The title of a run's model, where that or else the folder's name tells it apart; or else
+    the whole path."""
+    kind, folder = run.config["model"]["kind"], run.folder
+    if kinds.count(kind) == 1:
+        return TITLES[kind]
+    same = {other.folder for other in runs if other.folder.name == folder.name}
+    return folder.name if len(same) == 1 else str(folder)
 
 
 def _can_play(run: Run) -> bool:
@@ -94,24 +100,32 @@ def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Ta
     return results_table(content)
 
 
-def show_shot(run: Run, rollouts: int, seed: int, out: Path) -> list[Path]:
-    """Plan one shot at a random table, then draw and animate it; return what was written."""
+def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple[str, list[Path]]:
+    """Plan one shot at a random table, then draw and animate it; say how it went, and what was
+    written."""
+    check_seed(seed)
     model, tables = run.load(), random_tables(np.random.default_rng(seed), 1)
-    score = ImaginedScore(model, tables, closest_approach)
-    planner = CrossEntropy(rollouts=rollouts)
-    plan = planner.plan(score, ShotSpace(), 1, np.random.default_rng([seed, 1]))
+    score, closer = ImaginedScore(model, tables, closest_approach), MirroredScore(model, tables)
+    plan = plan_mirrored(score, closer, rollouts, lambda: np.random.default_rng([seed, 1]))
+    truth = float(TrueScore(tables)(plan.actions[:, None]))
+    said = (
+        f"{name} imagined that the target comes within {float(plan.scores[0]):.3f} of the pocket "
+        f"({POCKET_RADIUS:g} wins); it came within {truth:.3f}."
+    )
     shot = planned_shot(model, tables[0], plan.actions[0].double().numpy())
     picture, animation = out / SHOT_PICTURE, out / SHOT_ANIMATION
     save_figure(draw_shot(shot), picture)
     write_video(animation, animate_shot(shot), FRAMES_PER_SECOND)
-    return [picture, animation]
+    return said, [picture, animation]
 
 
 def results_table(content: dict[str, Any]) -> Table:
     """Success with all rollouts, and what it costs, a line for each way to plan."""
     size = content["settings"]
     table = Table(
-        *(Column(title, no_wrap=True) for title in COLUMNS[:3]),
+        # Names of runs can be long; they are what may be broken.
+        Column(COLUMNS[0], overflow="fold"),
+        *(Column(title, no_wrap=True) for title in COLUMNS[1:3]),
         *(Column(title, justify="right", no_wrap=True) for title in COLUMNS[3:]),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -56,8 +56,8 @@ class Run:
         path = self.folder / CONFIG
         if not path.is_file():
             raise InvalidInput(
-                f"a run is a folder with {CONFIG}; {self.folder} has none. `skipstone runs` lists "
-                "the runs there are."
+                f"a run is a folder with {CONFIG}; {self.folder} has none. `skipstone runs FOLDER` "
+                "lists those in a folder."
             )
         config = read_json(path)
         if not isinstance(config, dict) or not {"model", "recipe", "seed"} <= set(config):
