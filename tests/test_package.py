@@ -97,7 +97,7 @@ def test_the_page_of_results_shows_what_was_recorded() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert (RECORDED / "table1.md").read_text(encoding="utf-8") in page
     # The paper's table has no row for shots: those are written by hand.
-    for label, kind in (("PC-ODE", "pcode"), ("RNN", "rnn")):
+    for label, kind in (("ODE-RNN", "odernn"), ("RNN", "rnn"), ("PC-ODE", "pcode")):
         folder = ROOT / "weights" / f"shots-{kind}-cpu-seed0"
         evaluation = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
         row = next(line for line in page.splitlines() if line.startswith(f"| shots | {label} |"))

@@ -192,10 +192,10 @@ def _paint_collisions(axes: Axes, runs: Sequence[Measured]) -> None:
         f"{height:.1f} collisions",
         (0.98, height),
         xycoords=("axes fraction", "data"),
-        xytext=(0, -3),
+        xytext=(0, 3),
         textcoords="offset points",
         ha="right",
-        va="top",
+        va="bottom",
         color=GREY,
         fontsize=8,
     )
