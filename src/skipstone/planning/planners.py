@@ -190,7 +190,9 @@ class CrossEntropy:
                 f"begin must hold the {sizes[0]} candidates of the first round for each problem; "
                 f"got {begin.shape[1]}. Lower rollouts, or search more before."
             )
-        best.offer(space.project(begin[:, : sizes[0]]), score)
+        else:
+            begin = space.project(begin[:, : sizes[0]])
+        best.offer(begin, score)
         for size in sizes[1:]:
             elite = best.actions[:, : self.elite]
             centres = elite[:, np.arange(size) % elite.shape[1]]
