@@ -124,6 +124,15 @@ def test_every_task_fits_on_the_screen_and_is_drawn(page: Page) -> None:
         assert len(np.unique(image_of(page, "#viewer") @ [1, 256, 65536])) > 50
 
 
+def test_what_has_no_size_yet_is_painted_once_it_has(page: Page) -> None:
+    grid = "document.querySelector('.panels')"
+    page.evaluate(f"{grid}.style.display = 'none'")
+    page.evaluate("viewer.select(0)")
+    page.evaluate(f"{grid}.style.display = ''")
+    page.evaluate(f"async () => {{ await {NEXT_FRAME}; await {NEXT_FRAME}; }}")
+    assert len(np.unique(image_of(page, ".panels canvas >> nth=0") @ [1, 256, 65536])) > 50
+
+
 def test_models_have_their_colours_and_films_their_top_on_top(page: Page) -> None:
     if page.evaluate("matchMedia('(prefers-color-scheme: light)').matches"):
         wanted = [int(PALETTE[0][i : i + 2], 16) for i in (1, 3, 5)]

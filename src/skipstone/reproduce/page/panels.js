@@ -141,7 +141,8 @@ function readLook(figure) {
 
 function paintPanel(panel, example, time) {
   const paint = example.kind === "film" ? drawFilm : drawPaths;
-  paint(panel.canvas, example, panel.track, time, panel.look);
+  // Before the page is laid out there is nothing to paint on; the viewer paints when there is.
+  if (panel.canvas.clientWidth > 0) paint(panel.canvas, example, panel.track, time, panel.look);
   lightMarks(panel, example, time);
   panel.move(time);
   const observing = time < example.context;
