@@ -222,7 +222,10 @@ def forget_checksum(run: Run) -> None:
             ),
             "must hold the weights of the rnn in config.json; size mismatch",
         ),
-        (lambda run: (run.folder / "weights.safetensors").unlink(), "has no weights.safetensors"),
+        (
+            lambda run: (run.folder / "weights.safetensors").unlink(),
+            "has no weights.safetensors: only its numbers are kept",
+        ),
         (
             lambda run: (run.folder / "weights.safetensors").write_bytes(
                 (run.folder / "weights.safetensors").read_bytes()[:-9]

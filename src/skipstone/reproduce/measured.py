@@ -15,6 +15,7 @@ from skipstone.tasks.load import load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.jobs import measure_run
 from skipstone.training.recipe import PRESETS, preset_for
+from skipstone.training.report import read_evaluation
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
 
@@ -94,11 +95,15 @@ def measure_runs(
 ) -> list[Measured]:
     """Evaluate runs, one after the other, on data that are made for it.
 
-    Of runs that differ only in their seed the first is timed: the others take as long.
+    Of runs that differ only in their seed the first is timed: the others take as long. A run whose
+    weights are not kept is quoted: its numbers are those of the end of its training.
     """
     measured, data, timed = [], {}, set()
     for index, run in enumerate(runs):
         progress("evaluating", index / len(runs))
+        if not run.has_weights:
+            measured.append(Measured(run, read_evaluation(run)))
+            continue
         described = dict(run.config["data"])
         key = tuple(described.items())
         if key not in data:
@@ -114,6 +119,7 @@ def measure_runs(
 def finished_runs(folder: Path) -> list[Run]:
     """The finished runs on tasks in a folder, sorted so that those of a task are neighbours."""
     runs = [run for run in list_runs(folder) if run.finished and "task" in run.config["data"]]
+    runs = [run for run in runs if run.has_weights or read_evaluation(run)]
     if not runs:
         raise InvalidInput(
             f"there must be finished runs to report on; {folder.resolve()} holds none. Run this in "

@@ -101,7 +101,8 @@ def write_report(
 _TABLE_CAPTION = (
     "Errors are mean squared errors on test data, smaller is better; the mean step is the time "
     "between two cell updates, in observations, larger is cheaper. Beside each the paper's figure. "
-    "Several seeds: their mean, and their range in brackets. Updates and evaluations (of an ODE's "
+    "Several seeds: their mean, and their range in brackets; those whose weights are not kept are "
+    "quoted from the end of their training. Updates and evaluations (of an ODE's "
     "right-hand side) are per rollout, wall times medians on the machine below."
 )
 
@@ -129,14 +130,16 @@ def _examples(measured: Sequence[Measured], progress: Progress) -> dict[str, Exa
     tasks = by_task(comparable(measured))
     for index, (task, runs) in enumerate(tasks.items()):
         progress("rolling out examples", index / len(tasks))
-        examples[task] = make_example(task, _models(runs))
+        if models := _models(runs):
+            examples[task] = make_example(task, models)
     progress("rolling out examples", 1.0)
     return examples
 
 
 def _models(runs: Sequence[Measured]) -> dict[str, Any]:
-    """The model of the lowest seed of each kind."""
-    return {run.model: run.run.load() for run in sorted(runs, key=lambda run: -run.seed)}
+    """The model of the lowest seed of each kind, of those whose weights are kept."""
+    kept = sorted((run for run in runs if run.run.has_weights), key=lambda run: run.seed)
+    return {model: first.run.load() for model, (first, *_) in by_model(kept).items()}
 
 
 def _figures(

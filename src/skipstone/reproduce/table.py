@@ -110,6 +110,7 @@ def _record(run: Measured) -> dict[str, Any]:
         "training_seconds": result["wall_seconds"],
         "commit": result["commit"],
         "weights_sha256": result["weights_sha256"],
+        "weights_kept": run.run.has_weights,
     }
 
 

@@ -79,13 +79,23 @@ class Run:
             )
         return read_json(self.folder / RESULT)
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether there is a model to load: of some runs only the numbers are kept."""
+        return (self.folder / WEIGHTS).is_file()
+
     def load(self) -> Model[Any]:
         """The trained model, in evaluation mode."""
         described = self.config["model"]
         model = model_from(described)
         path = self.folder / WEIGHTS
-        if not path.is_file():
-            raise InvalidInput(f"{self.folder} has no {WEIGHTS}: its training has not finished.")
+        if not self.has_weights:
+            reason = (
+                "only its numbers are kept. Train it again, in another folder"
+                if self.finished
+                else "its training has not finished"
+            )
+            raise InvalidInput(f"{self.folder} has no {WEIGHTS}: {reason}.")
         # A training that diverged leaves its best weights without a result.
         expected = self.result["weights_sha256"] if self.finished else None
         if expected is not None and expected != sha256(path):
