@@ -202,6 +202,20 @@ def label_points(
         )
 
 
+def label_below(axes: Axes, point: tuple[float, float], text: str, colour: str) -> None:
+    """A name below one point."""
+    axes.annotate(
+        text,
+        point,
+        xytext=(-5, -7),
+        textcoords="offset points",
+        color=colour,
+        va="top",
+        fontsize=8,
+        zorder=6,
+    )
+
+
 def _placed(
     axes: Axes, named: Sequence[tuple[float, str, str]], apart: float
 ) -> list[tuple[float, str, str]]:

@@ -189,7 +189,7 @@ def test_a_model_of_something_else_is_an_error(model: Any, message: str) -> None
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ([[[0.3, 0.3], [0.35, 0.3]]], "balls must not overlap"),
+        ([[[0.3, 0.3], [0.35, 0.3]]], "balls 0 and 1 of table 0 overlap"),
         ([[[0.05, 0.3], [0.5, 0.3]]], "within the box"),
         ([[0.3, 0.3], [0.5, 0.5]], r"Give table\[None\]"),
         ([[[0.3, np.nan], [0.5, 0.5]]], "finite"),

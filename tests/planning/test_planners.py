@@ -126,6 +126,8 @@ def test_a_gradient_needs_a_score_that_has_one() -> None:
 
 
 def test_a_score_of_the_wrong_shape_is_an_error() -> None:
+    with pytest.raises(InvalidInput, match=r"returns must be a tensor; got ndarray. Give torch"):
+        plan(PLANNERS[0], lambda actions: np.asarray(distance(actions)))  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match=r"shape \(3, 300\); got \(3,\)"):
         plan(PLANNERS[0], lambda actions: distance(actions)[:, 0])
 
@@ -175,6 +177,8 @@ def test_a_search_can_go_on_from_another() -> None:
     found = closer.search(score, Square(), 3, np.random.default_rng(1), begin=wide.actions)
     assert torch.equal(first[0], wide.actions[:, :20])
     assert (found.plan().scores <= wide.plan().scores).all()
+    with pytest.raises(InvalidInput, match=r"begin must be a tensor; got Candidates. Give found"):
+        closer.search(score, Square(), 3, np.random.default_rng(1), begin=wide)
     with pytest.raises(InvalidInput, match="begin must hold the 20 candidates"):
         closer.search(score, Square(), 3, np.random.default_rng(1), begin=wide.actions[:, :5])
 

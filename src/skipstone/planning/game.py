@@ -248,7 +248,7 @@ def checked_tables(tables: Any) -> Float[np.ndarray, "problems 2 2"]:
         )
     if not np.isfinite(tables).all():
         raise InvalidInput("tables must be finite; got NaN or infinity.")
-    check_placement(tables)
+    check_placement(tables, each="table")
     return tables
 
 
@@ -260,10 +260,12 @@ def checked_shots(shots: Any) -> Float[np.ndarray, "problems 2"]:
             "a shot is the velocity of the cue ball, two numbers; got an array of shape "
             f"{shots.shape[1:] if shots.ndim else ()}."
         )
+    if not np.isfinite(shots).all():
+        raise InvalidInput("the velocities of a shot must be finite; got NaN or infinity.")
     slow, fast = SPEEDS
     speed = np.linalg.norm(shots, axis=1)
     # Room for rounding: shots are made in single precision.
-    bad = np.flatnonzero(~((speed >= slow * (1 - 1e-6)) & (speed <= fast * (1 + 1e-6))))
+    bad = np.flatnonzero((speed < slow * (1 - 1e-6)) | (speed > fast * (1 + 1e-6)))
     if len(bad):
         raise InvalidInput(
             f"a shot's speed must be between {slow:g} and {fast:g}; {shots[bad[0]].tolist()} has "

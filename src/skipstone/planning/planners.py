@@ -78,6 +78,7 @@ class Candidates:
 
     def keep(self, actions: Actions, scores: Any) -> None:
         """Keep the best of these and those before."""
+        _require_tensor("what a score function returns", scores, "torch.as_tensor(scores)")
         if scores.shape != actions.shape[:2]:
             raise InvalidInput(
                 "a score function must return one score for each candidate, shape "
@@ -174,25 +175,21 @@ class CrossEntropy:
         space: ActionSpace,
         problems: int,
         rng: np.random.Generator,
-        begin: Actions | None = None,
+        begin: Any = None,
     ) -> Candidates:
         """All candidates, the best first; they do not depend on the margin.
 
-        `begin` holds actions for the first round instead of random ones, of which it takes as many
-        as it needs: those that another search found, to go on with a score that costs more.
+        `begin` holds actions (problems, candidates, action) for the first round instead of random
+        ones, of which it takes as many as it needs: those that another search found, to go on with
+        a score that costs more.
         """
         best, width = Candidates(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
         if begin is None:
-            begin = space.sample(rng, problems, sizes[0])
-        elif begin.shape[1] < sizes[0]:
-            raise InvalidInput(
-                f"begin must hold the {sizes[0]} candidates of the first round for each problem; "
-                f"got {begin.shape[1]}. Lower rollouts, or search more before."
-            )
+            first = space.sample(rng, problems, sizes[0])
         else:
-            begin = space.project(begin[:, : sizes[0]])
-        best.offer(begin, score)
+            first = space.project(_first_round(begin, sizes[0]))
+        best.offer(first, score)
         for size in sizes[1:]:
             elite = best.actions[:, : self.elite]
             centres = elite[:, np.arange(size) % elite.shape[1]]
@@ -283,6 +280,23 @@ class GradientDescent:
             with torch.no_grad():
                 actions.copy_(space.project(actions))
         return best.plan()
+
+
+def _first_round(begin: Any, size: int) -> Actions:
+    """As many of the given actions as a first round takes."""
+    _require_tensor("begin", begin, "found.actions of another search")
+    if begin.shape[1] < size:
+        raise InvalidInput(
+            f"begin must hold the {size} candidates of the first round for each problem; got "
+            f"{begin.shape[1]}. Lower rollouts, or search more before."
+        )
+    return begin[:, :size]
+
+
+def _require_tensor(name: str, value: Any, instead: str) -> None:
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise InvalidInput(f"{name} must be a tensor; got {kind}. Give {instead}.")
 
 
 def _take(

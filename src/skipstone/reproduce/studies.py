@@ -61,7 +61,6 @@ def capacity(measured: Sequence[Measured]) -> Figure:
         figure = new_figure(4.6, 3.2)
         axes = figure.subplots()
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
         ends = []
         for marker, (task, sizes) in zip(_MARKERS, lines.items(), strict=False):
             hidden = sorted(sizes)
@@ -72,7 +71,7 @@ def capacity(measured: Sequence[Measured]) -> Figure:
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.set_xlabel("hidden units")
         axes.set_ylabel("mean step, observations")
-        log_ticks(axes.yaxis)
+        axes.set_ylim(bottom=0)
         label_ends(axes, ends, apart=0.07)
         figure.canvas.draw()
     return figure

@@ -13,6 +13,7 @@ from skipstone.plotting import (
     GREY,
     MODEL_STYLES,
     faded,
+    label_below,
     label_ends,
     label_points,
     log_ticks,
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 BASELINES = {"film": ("RNN", "ODE-RNN", "latent ODE"), "": ("ODE-RNN", "RNN", "latent ODE")}
 """Whose sample stands beside the PC-ODE's, the first that there is. As in the paper, the RNN's on
 images, where the ODE-RNN is worse."""
+
+
+# Room for a name below the lowest point, as a share of the axis.
+_FLOOR = 0.12
+# A mean step that is seen to be longer than one.
+_NEXT = 1.05
 
 
 def task_summary(example: Example, runs: Sequence[Measured]) -> Figure:
@@ -186,18 +193,19 @@ def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
 
 
 def _name_points(axes: Axes, models: dict[str, list[Measured]]) -> None:
-    """Names right of the points where trainings ended, above each other at the same step."""
-    named = [
-        (measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value, title)
-        for title, seeds in models.items()
-    ]
-    for column in {round(step, 1) for step, _, _ in named}:
-        names = [
-            (error, title, MODEL_STYLES[title].colour)
-            for step, error, title in named
-            if round(step, 1) == column
-        ]
-        label_points(axes, column, names)
+    """Names beside the points where trainings ended: of models that step by one, to the right and
+    above each other; of one that chooses its steps, below, clear of its training."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low * (low / high) ** _FLOOR, high)
+    beside = []
+    for title, seeds in models.items():
+        step, error = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value
+        colour = MODEL_STYLES[title].colour
+        if step < _NEXT:
+            beside.append((error, title, colour))
+        else:
+            label_below(axes, (step, error), title, colour)
+    label_points(axes, 1.0, beside)
 
 
 def _validations(seeds: Sequence[Measured], name: str) -> tuple[list[float], list[Estimate]]:

@@ -267,21 +267,22 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
     return position, velocity
 
 
-def check_placement(position: State, radius: float = RADIUS) -> None:
-    """Raise unless all balls lie within the box and apart from each other."""
+def check_placement(position: State, radius: float = RADIUS, *, each: str = "trajectory") -> None:
+    """Raise unless all balls lie within the box and apart from each other. Messages call a row of
+    positions `each`."""
     outside = (position < radius - SLACK) | (position > 1 - radius + SLACK)
     if outside.any():
         row, ball, _ = np.argwhere(outside)[0]
         raise InvalidInput(
             f"balls must lie within the box, centres from {radius:g} to {1 - radius:g}; ball "
-            f"{ball} of trajectory {row} is at {position[row, ball].tolist()}. Move it inside."
+            f"{ball} of {each} {row} is at {position[row, ball].tolist()}. Move it inside."
         )
     overlap = 2 * radius - _pair_distances(position)
     if (overlap > SLACK).any():
         row, pair = np.argwhere(overlap > SLACK)[0]
         one, two = (index[pair] for index in _pairs(position.shape[1]))
         raise InvalidInput(
-            f"balls must not overlap; balls {one} and {two} of trajectory {row} overlap by "
+            f"balls must not overlap; balls {one} and {two} of {each} {row} overlap by "
             f"{overlap[row, pair]:g}. Move them apart."
         )
 
