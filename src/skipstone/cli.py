@@ -244,9 +244,12 @@ def reproduce(
         list[str] | None, typer.Option(help="Train only this task; repeatable.")
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="Train only this model; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="Train only this model, and RNNs that a PC-ODE's tolerance needs; repeatable."
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds of each training.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Seeds of each model; studies have one.")] = 1,
     workers: Annotated[
         int | None, typer.Option(help="Trainings at a time; default: one per core.")
     ] = None,
@@ -256,12 +259,14 @@ def reproduce(
     """The paper's table, figures and videos, and a page that shows them."""
     from rich.console import Console
 
+    from skipstone.files import make_folder
     from skipstone.reproduce.command import report_trainings, report_weights, train_all, train_live
     from skipstone.reproduce.measured import finished_runs
     from skipstone.training.grid import grid_summary
     from skipstone.training.report import evaluation_table, read_evaluation
 
     failed = False
+    make_folder(out)  # Fails now, not after hours.
     with _stoppable():
         if from_scratch:
             outcomes = train_all(
@@ -277,15 +282,18 @@ def reproduce(
             report = report_trainings(
                 outcomes, preset, out, command=" ".join(["skipstone", *sys.argv[1:]])
             )
-        elif task or model or workers or seeds != 1 or preset != "cpu":
+        elif task or model or workers or seeds != 1 or preset != "cpu" or runs != RUNS:
             raise InvalidInput(
-                "--preset, --task, --model, --seeds and --workers are about training, which only "
-                "--from-scratch does. Add it, or leave them out."
+                "--preset, --task, --model, --seeds, --workers and --runs are about training, "
+                "which only --from-scratch does. Add it, or leave them out."
             )
         else:
             finished_runs(WEIGHTS)  # Fails now, not after a minute.
             typer.echo("Training a small PC-ODE on circles, about a minute, to see how that goes.")
             live = train_live(out)
+            typer.echo(
+                "What it predicts on its own, of test data (above, it had the truth at hand):"
+            )
             Console().print(evaluation_table(read_evaluation(live)))
             typer.echo("Now the trained models of weights/, on test data made for them.")
             report = report_weights(WEIGHTS, OUT, out)

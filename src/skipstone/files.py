@@ -16,8 +16,8 @@ from skipstone.errors import InvalidInput
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A name to write to; what was written takes the place of `path` when the block succeeds."""
+    make_folder(path.parent)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
             yield beside
@@ -25,10 +25,22 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
-        raise InvalidInput(
-            f"{path} must be a place that can be written to; {error.strerror or error}. "
-            "Choose another folder, or make room."
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(
+        f"{path} must be a place that can be written to; {error.strerror or error}. Choose another "
+        "folder, or make room."
+    )
 
 
 def write_text(path: Path, text: str) -> None:

@@ -172,11 +172,14 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], apart: float 
     Names that would run into each other move, to be `apart`, a share of the axes' height. Call it
     when the scale and the limits are set.
     """
-    for height, text, colour in _placed(axes, ends, apart):
+    for at, height, text, colour in _placed(axes, ends, apart):
         axes.annotate(
             text,
-            (1.02, height),
+            (1.0, at),
             xycoords="axes fraction",
+            xytext=(1.05, height),
+            textcoords="axes fraction",
+            arrowprops=_leader(colour),
             color=colour,
             va="center",
             fontsize=8,
@@ -188,7 +191,7 @@ def label_points(
     axes: Axes, x: float, points: Sequence[tuple[float, str, str]], apart: float = 0.09
 ) -> None:
     """The same beside points, all at one x, inside the axes."""
-    for height, text, colour in _placed(axes, points, apart):
+    for _, height, text, colour in _placed(axes, points, apart):
         axes.annotate(
             text,
             (x, height),
@@ -216,10 +219,16 @@ def label_below(axes: Axes, point: tuple[float, float], text: str, colour: str) 
     )
 
 
+def _leader(colour: str) -> dict[str, Any]:
+    """A thin line from where a line ends to its name, which may stand a little off."""
+    return {"arrowstyle": "-", "color": faded(colour, 0.6), "lw": 0.7, "shrinkA": 0, "shrinkB": 1}
+
+
 def _placed(
     axes: Axes, named: Sequence[tuple[float, str, str]], apart: float
-) -> list[tuple[float, str, str]]:
-    """Names from the lowest up, with their heights as shares of the axes', apart."""
+) -> list[tuple[float, float, str, str]]:
+    """Names from the lowest up: where they belong, and where they stand to be apart, as shares of
+    the axes' height."""
     axes.get_ylim()  # Limits that follow the data are only found when asked for.
     placed = sorted(
         (float(_height(axes, value)), text, colour)
@@ -228,7 +237,8 @@ def _placed(
     )
     heights = _spread([height for height, _, _ in placed], apart)
     return [
-        (height, text, colour) for height, (_, text, colour) in zip(heights, placed, strict=True)
+        (at, height, text, colour)
+        for height, (at, text, colour) in zip(heights, placed, strict=True)
     ]
 
 

@@ -15,8 +15,13 @@ def silent(what: str, share: float) -> None:
 
 @contextmanager
 def bars() -> Iterator[Progress]:
-    """A bar for everything that is reported, as it comes up."""
+    """A bar for everything that is reported, as it comes up; a line where there is no terminal."""
     from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lines(console.print)
+        return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
@@ -24,7 +29,7 @@ def bars() -> Iterator[Progress]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console,
     )
     with shown:
         rows = {}
@@ -35,3 +40,16 @@ def bars() -> Iterator[Progress]:
             shown.update(rows[what], completed=share)
 
         yield progress
+
+
+def lines(say: Callable[[str], None]) -> Progress:
+    """Say when something begins, and when another quarter of it is done."""
+    said: dict[str, int] = {}
+
+    def progress(what: str, share: float) -> None:
+        quarter = int(4 * share)
+        if quarter > said.get(what, -1):
+            said[what] = quarter
+            say(f"{what}: {25 * quarter} %" if quarter else what)
+
+    return progress

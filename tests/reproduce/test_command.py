@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from skipstone import InvalidInput
 from skipstone.cli import app
+from skipstone.reproduce.command import train_live
+from skipstone.training.jobs import Job
 
 SCRATCH = ["reproduce", "--from-scratch", "--preset", "smoke", "--task", "lines", "--workers", "1"]
 
@@ -34,10 +36,54 @@ def test_from_scratch_ends_with_everything_there_is_to_show(
     again = CliRunner().invoke(app, [*SCRATCH, *models], catch_exceptions=False)
     assert "2 of 2 runs are finished, 2 of them before" in again.output
 
+    # Less to report on: nothing of the report before is left.
+    stale = tmp_path / "report" / "figures" / "hero.png"
+    stale.touch()
+    mine = tmp_path / "report" / "figures" / "mine.png"
+    mine.touch()
+    alone = CliRunner().invoke(app, [*SCRATCH, "--model", "pcode"], catch_exceptions=False)
+    assert "1 of 1 runs are finished" in alone.output
+    assert "RNN" not in (tmp_path / "report" / "table1.md").read_text(encoding="utf-8")
+    assert mine.exists()
+    assert not stale.exists()
 
-def test_choosing_what_to_train_needs_from_scratch() -> None:
+
+def test_a_report_is_about_what_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The tolerance comes from an RNN, which is trained on the way.
+    for _ in range(2):
+        CliRunner().invoke(app, [*SCRATCH, "--model", "pcode"], catch_exceptions=False)
+        table = (tmp_path / "report" / "table1.md").read_text(encoding="utf-8")
+        assert [line.split(" | ")[1] for line in table.splitlines()[2:]] == ["PC-ODE"]
+
+
+@pytest.mark.parametrize("option", [("--task", "lines"), ("--runs", "elsewhere")])
+def test_choosing_what_to_train_needs_from_scratch(option: tuple[str, str]) -> None:
     with pytest.raises(InvalidInput, match="which only --from-scratch does"):
-        CliRunner().invoke(app, ["reproduce", "--task", "lines"], catch_exceptions=False)
+        CliRunner().invoke(app, ["reproduce", *option], catch_exceptions=False)
+
+
+def test_a_place_that_cannot_be_written_to_is_noticed_first(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    options = ["--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "file")]
+    with pytest.raises(InvalidInput, match="file must be a place that can be written to"):
+        CliRunner().invoke(app, [*SCRATCH, *options], catch_exceptions=False)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_training_before_your_eyes_leaves_the_rest_of_its_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Job(task="lines", model="rnn", preset="smoke")
+    monkeypatch.setattr("skipstone.reproduce.command.LIVE", small)
+    mine = tmp_path / "live" / "mine.txt"
+    mine.parent.mkdir()
+    mine.touch()
+    first = train_live(tmp_path).result["finished"]
+    assert train_live(tmp_path).result["finished"] >= first
+    assert mine.exists()
 
 
 def test_a_place_without_weights_is_explained(

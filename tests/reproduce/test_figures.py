@@ -73,7 +73,7 @@ def test_labels_at_ends_do_not_run_into_each_other() -> None:
         axes.set_ylim(1, 100)
         ends = [(10.0, "a", INK), (10.5, "b", INK), (99.0, "c", INK), (np.nan, "d", INK)]
         label_ends(axes, ends, apart=0.1)
-    heights = {text.get_text(): text.xy[1] for text in axes.texts}  # pyright: ignore
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
     assert set(heights) == {"a", "b", "c"}
     assert heights["b"] - heights["a"] >= 0.1 - 1e-9
     assert heights["a"] == pytest.approx(0.5, abs=0.03)
@@ -151,7 +151,9 @@ def test_summary_draws_the_training_and_where_it_ended(tmp_path: Path) -> None:
     np.testing.assert_allclose(ends, [[4.0, 1e-3], [1.0, 2e-3]])
     (constant,) = (line for line in errors.lines if line.get_marker() == ".")
     np.testing.assert_allclose(xy(constant), [[1.0, 5e-3], [6.0, 5e-2]])
-    assert errors.get_title("right") == "constant steps"
+    names = {text.get_text(): text.xy for text in errors.texts}  # pyright: ignore[reportAttributeAccessIssue]
+    assert names["constant steps"] == (6.0, 5e-2)  # Where that curve is highest.
+    assert names["PC-ODE"] == (4.0, 1e-3)
 
 
 def test_seeds_are_drawn_as_mean_and_range(tmp_path: Path) -> None:
@@ -262,7 +264,7 @@ def test_updates_and_collisions_draw_what_there_is(tmp_path: Path) -> None:
     assert [axes.get_visible() for axes in only_numbers.axes] == [False, True]
     only_pictures = updates_and_collisions([example("billiards2d", {"PC-ODE": FEW})])
     assert [axes.get_visible() for axes in only_pictures.axes] == [True, False]
-    with pytest.raises(InvalidInput, match="examples of the PC-ODE"):
+    with pytest.raises(InvalidInput, match="a PC-ODE of balls that collide"):
         updates_and_collisions([example("lines", {"RNN": EVERY})], [measured(tmp_path, "RNN")])
 
 

@@ -114,6 +114,12 @@ def test_keys_play_and_step(page: Page) -> None:
     assert page.locator(".play").get_attribute("aria-label") == "Play"
 
 
+def test_the_space_bar_plays_after_a_task_was_clicked(page: Page) -> None:
+    page.locator(".tasks button").last.click()
+    page.keyboard.press(" ")
+    assert page.locator(".play").get_attribute("aria-label") == "Pause"
+
+
 def test_every_task_fits_on_the_screen_and_is_drawn(page: Page) -> None:
     for example in EXAMPLES:
         page.locator(".tasks button", has_text=example.task).click()

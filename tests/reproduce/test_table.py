@@ -111,3 +111,10 @@ def test_a_model_that_diverged_has_no_error(tmp_path: Path) -> None:
     run.evaluation["sample_mse"] = {"value": None, "low": None, "high": None}
     (row,) = table_rows([run])
     assert row[5] == "–"
+
+
+def test_seeds_that_diverged_are_not_hidden(tmp_path: Path) -> None:
+    runs = [_measured(tmp_path, "lines", "rnn", 1e-3, seed=seed) for seed in (0, 1, 2)]
+    runs[1].evaluation["sample_mse"] = {"value": None, "low": None, "high": None}
+    (row,) = table_rows(runs)
+    assert row[COLUMNS.index("seeds")] == "2 of 3"

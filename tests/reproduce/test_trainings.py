@@ -29,8 +29,15 @@ def test_a_study_keeps_the_budget_of_other_presets() -> None:
     assert finest.recipe.steps == 30
 
 
+def test_no_model_is_trained_twice_under_two_names() -> None:
+    names = [job.name for job in trainings("smoke", ["circles"], ["pcode"], seeds=2)]
+    assert "circles-pcode-smoke-seed0" in names
+    assert "circles-pcode-smoke-hidden8-seed0" in names
+    assert "circles-pcode-smoke-hidden16-seed0" not in names  # That is the preset's own size.
+
+
 def test_what_is_not_in_the_paper_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"the paper's tasks are lines.*got 'squares'"):
-        trainings(tasks=["squares"])
+    with pytest.raises(InvalidInput, match=r"there is no task 'circle'. .*circles"):
+        trainings(tasks=["circle"])
     with pytest.raises(InvalidInput, match="seeds must be at least 1; got 0"):
         trainings(seeds=0)

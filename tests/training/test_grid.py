@@ -243,7 +243,7 @@ def test_no_job_outlives_its_grid(ending: signal.Signals, tmp_path: Path) -> Non
     if ending == signal.SIGINT:
         assert process.returncode == 130
         assert "stopped with 0 of 2 runs ended" in errors
-        assert "Start the same grid again to resume it." in errors
+        assert "Run the same again, and it goes on from there." in errors
         assert "Traceback" not in errors
         assert processes_about(tmp_path) == []
     wait_until(lambda: not processes_about(tmp_path), 30)
@@ -257,7 +257,9 @@ def test_ctrl_c_stops_the_backend(scripted: ScriptedBackend, tmp_path: Path) -> 
         raise KeyboardInterrupt
 
     scripted.poll = interrupt
-    with pytest.raises(KeyboardInterrupt, match=r"stopped with 0 of 2 runs ended; .* resume it"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"stopped with 0 of 2 runs ended; .* goes on from there"
+    ):
         run_grid([PCODE], tmp_path, progress=False)
     assert scripted.calls == ["stop", "close"]
 

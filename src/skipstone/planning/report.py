@@ -110,7 +110,8 @@ def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple
     truth = float(TrueScore(tables)(plan.actions[:, None]))
     said = (
         f"{name} imagined that the target comes within {float(plan.scores[0]):.3f} of the pocket "
-        f"({POCKET_RADIUS:g} wins); it came within {truth:.3f}."
+        f"({POCKET_RADIUS:g} wins); it came within {truth:.3f}: "
+        f"{'a hit' if truth < POCKET_RADIUS else 'a miss'}."
     )
     shot = planned_shot(model, tables[0], plan.actions[0].double().numpy())
     picture, animation = out / SHOT_PICTURE, out / SHOT_ANIMATION

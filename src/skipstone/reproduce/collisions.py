@@ -41,8 +41,7 @@ def updates_and_collisions(
     tasks = list(rasters or scores)
     if not tasks:
         raise InvalidInput(
-            f"there must be examples of the {OURS}, or runs of it that were measured against "
-            "collisions; got neither."
+            f"there must be a {OURS} of balls that collide, for example of billiards1d; got none."
         )
     with look():
         figure = new_figure(8.2, 0.5 + 2.1 * len(tasks))

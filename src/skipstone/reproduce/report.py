@@ -19,11 +19,12 @@ from skipstone.reproduce.examples import Example, make_example, make_examples
 from skipstone.reproduce.figures import hero
 from skipstone.reproduce.groups import OURS, by_model, by_task, comparable, measure
 from skipstone.reproduce.measured import Measured
-from skipstone.reproduce.page import Figure, Table, Video, write_page
+from skipstone.reproduce.page import VIDEO_TYPES, Figure, Table, Video, write_page
 from skipstone.reproduce.studies import capacity, cost_against_sampling_rate, error_by_horizon
 from skipstone.reproduce.summary import task_summary
 from skipstone.reproduce.table import COLUMNS, table_csv, table_markdown, table_rows
 from skipstone.reproduce.videos import write_example
+from skipstone.tasks.registry import TASKS
 from skipstone.training.run import provenance
 
 if TYPE_CHECKING:
@@ -83,12 +84,13 @@ def write_report(
     if strangers:
         left_out["comparisons"] = f"{', '.join(strangers)} had a recipe that is no preset's."
     videos = _film(examples, out / "videos", progress)
+    _remove_stale(out, {"hero", *TASKS, *(one.name for one in planned)}, [*figures, *videos])
     progress("writing the page", 0.0)
     page = out / PAGE
     write_page(
         page,
-        summary=_summary(measured),
-        tables=_tables(measured),
+        summary=_LEAD,
+        tables=[*_comparison(measured), *_tables(measured)],
         figures=figures,
         videos=[video for video in videos if video.path.suffix == ".mp4"],
         examples=sorted(examples.values(), key=lambda example: example.task != HERO),
@@ -98,18 +100,62 @@ def write_report(
     return Report([page, *numbers, *(shown.path for shown in [*figures, *videos])], left_out)
 
 
+_LEAD = (
+    "A piecewise-constant neural ODE (PC-ODE) is a recurrent model that updates only where "
+    "something happens. Here it stands beside an RNN and an ODE-RNN, an RNN with a neural ODE "
+    "between its updates, which update at every observation.",
+    "The paper is Piecewise-constant Neural ODEs by Sam Greydanus, Stefan Lee and Alan Fern (2021, "
+    "arXiv:2106.06621).",
+)
+_COMPARISON_CAPTION = (
+    "Cell updates of a rollout, and its error. The PC-ODE trades one for the other; what it is "
+    "allowed to trade is its tolerance."
+)
 _TABLE_CAPTION = (
     "Errors are mean squared errors on test data, smaller is better; the mean step is the time "
     "between two cell updates, in observations, larger is cheaper. Beside each the paper's figure. "
     "Several seeds: their mean, and their range in brackets; those whose weights are not kept are "
-    "quoted from the end of their training. Updates and evaluations (of an ODE's "
-    "right-hand side) are per rollout, wall times medians on the machine below."
+    "quoted from the end of their training."
+)
+_COST_CAPTION = (
+    "Updates and evaluations (of an ODE's right-hand side) are per rollout, wall times medians on "
+    "the machine below."
 )
 
 
+def _comparison(measured: Sequence[Measured]) -> list[Table]:
+    """The PC-ODE beside the RNN, in two ratios for each task."""
+    rows = []
+    for task, runs in by_task(comparable(measured)).items():
+        models = by_model(runs)
+        if not {OURS, "RNN"} <= set(models):
+            continue
+        ours, theirs = (
+            [measure(models[title], name).value for name in ("updates", "sample_mse")]
+            for title in (OURS, "RNN")
+        )
+        if all(map(math.isfinite, [*ours, *theirs])):
+            fewer, error = theirs[0] / ours[0], ours[1] / theirs[1]
+            rows.append([task, f"{fewer:.2g} times fewer", f"{error:.2g} times the RNN's"])
+    columns = ["task", "PC-ODE's updates", "PC-ODE's error"]
+    return [Table("PC-ODE and RNN", _COMPARISON_CAPTION, columns, rows)] if rows else []
+
+
 def _tables(measured: Sequence[Measured]) -> list[Table]:
+    """The table in two, so that each fits on a screen: errors, and costs."""
     rows = table_rows(measured)
-    return [Table("Table 1, and what it costs", _TABLE_CAPTION, COLUMNS, rows)] if rows else []
+    if not rows:
+        return []
+    split, named = COLUMNS.index("updates"), 2
+    return [
+        Table("Table 1", _TABLE_CAPTION, COLUMNS[:split], [row[:split] for row in rows]),
+        Table(
+            "What it costs",
+            _COST_CAPTION,
+            COLUMNS[:named] + COLUMNS[split:],
+            [row[:named] + row[split:] for row in rows],
+        ),
+    ]
 
 
 def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
@@ -199,7 +245,10 @@ def _figures(
 def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[str, Any]:
     """The results of planning, if they are those of the models at hand."""
     if path is None or not path.is_file():
-        raise InvalidInput("there must be results of planning to draw. Get some: skipstone plan")
+        raise InvalidInput(
+            "there must be results of planning to draw, by models of shots. Get some: skipstone "
+            "plan; with --from-scratch, train shots."
+        )
     content = read_json(path)
     known = {run.run.result["weights_sha256"] for run in measured}
     strange = [m["run"] for m in content["models"].values() if m["weights_sha256"] not in known]
@@ -238,6 +287,13 @@ def _draw(
     return drawn, left_out
 
 
+_BALLS, _PIXELS = (
+    "Rings are predicted balls; a flash is a cell update.",
+    "A frame that lights up is a cell update.",
+)
+_MARKS = {task: _PIXELS if task.startswith("pixels") else _BALLS for task in FILMED}
+
+
 def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> list[Video]:
     names = [f"{task}.mp4" for task in FILMED if task in examples]
     names += [f"{HERO}.gif"] if HERO in examples else []
@@ -246,32 +302,19 @@ def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> lis
         progress("filming", index / len(names))
         task = name.partition(".")[0]
         write_example(examples[task], folder / name)
-        caption = "What happens, and what each model predicts. A ring is a cell update."
+        caption = f"What happens, and what each model predicts. {_MARKS[task]}"
         videos.append(Video(task, caption, folder / name))
     progress("filming", 1.0)
     return videos
 
 
-def _summary(measured: Sequence[Measured]) -> list[str]:
-    """What the numbers say, in a sentence for each task."""
-    sentences = []
-    for task, runs in by_task(comparable(measured)).items():
-        models = by_model(runs)
-        if {OURS, "RNN"} <= set(models):
-            updates, errors = (
-                measure(models[OURS], name).value / measure(models["RNN"], name).value
-                for name in ("updates", "sample_mse")
-            )
-            if math.isfinite(errors):
-                sentences.append(
-                    f"On {task} the PC-ODE makes {updates:.2g} times the updates of the RNN, at "
-                    f"{errors:.2g} times its error."
-                )
-    lead = (
-        "A recurrent model that updates only where something happens, beside models that update "
-        "at every observation."
-    )
-    return [lead, " ".join(sentences)] if sentences else [lead]
+def _remove_stale(out: Path, names: set[str], shown: Sequence[Figure | Video]) -> None:
+    """Remove what a report before this one had and this one has not: it is of other runs."""
+    possible = [out / "figures" / f"{name}.png" for name in sorted(names)]
+    possible += [out / "videos" / f"{task}{kind}" for task in FILMED for kind in VIDEO_TYPES]
+    for path in possible:
+        if path not in {one.path for one in shown}:
+            path.unlink(missing_ok=True)
 
 
 def _about(command: str) -> dict[str, str]:
@@ -281,7 +324,7 @@ def _about(command: str) -> dict[str, str]:
         "version": source["version"],
         "commit": source["commit"] or "none",
         "machine": f"{machine['processor']}, {machine['cores']} cores",
-        "torch": f"{machine['torch']}, {machine['threads']} threads",
+        "torch": f"{machine['torch']}, threads: {machine['threads']}",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "command": command,
     }

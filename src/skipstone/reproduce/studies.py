@@ -67,14 +67,26 @@ def capacity(measured: Sequence[Measured]) -> Figure:
             steps = [measure(sizes[size], "mean_step") for size in hidden]
             _line(axes, hidden, steps, OURS, marker=marker, line="-")
             ends.append((steps[-1].value, task, INK))
+            _ceiling(axes, sizes[hidden[-1]][0])
         axes.set_xticks(sorted({size for sizes in lines.values() for size in sizes}), minor=False)
         axes.xaxis.set_major_formatter("{x:.0f}")
         axes.set_xlabel("hidden units")
         axes.set_ylabel("mean step, observations")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
+        axes.locator_params(axis="y", integer=True)
         label_ends(axes, ends, apart=0.07)
         figure.canvas.draw()
     return figure
+
+
+def _ceiling(axes: Axes, run: Measured) -> None:
+    """A line where one step is the whole rollout."""
+    most = len(run.evaluation["horizon_mse"])
+    axes.axhline(most, color=GREY, lw=0.8, linestyle=":", zorder=0)
+    place = {"xytext": (2, 3), "textcoords": "offset points", "va": "bottom"}
+    across = axes.get_yaxis_transform()
+    text = "one step is all there is"
+    axes.annotate(text, (0, most), xycoords=across, color=GREY, fontsize=8, **place)
 
 
 def _only_size(run: Measured) -> bool:

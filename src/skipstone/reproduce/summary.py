@@ -52,7 +52,7 @@ BASELINES = {"film": ("RNN", "ODE-RNN", "latent ODE"), "": ("ODE-RNN", "RNN", "l
 images, where the ODE-RNN is worse."""
 
 
-# Room for a name below the lowest point, as a share of the axis.
+# Room for names below the lowest point and above the highest, as a share of the axis.
 _FLOOR = 0.12
 # A mean step that is seen to be longer than one.
 _NEXT = 1.05
@@ -167,8 +167,21 @@ def _paint_constant_steps(axes: Axes, seeds: Sequence[Measured]) -> None:
     points = list(zip(*curves, strict=False))
     x = [across_seeds([point["mean_step"] for point in seed]).value for seed in points]
     y = [across_seeds([point["sample_mse"] for point in seed]).value for seed in points]
-    axes.plot(x, y, color=GREY, lw=1.2, marker=".", markersize=4, zorder=1)
-    axes.set_title("constant steps", loc="right", color=GREY, fontsize=8)
+    # Steps beyond half of what there is to predict all end up with the same two updates.
+    curve = [(x[i], y[i]) for i in range(len(x)) if i == 0 or x[i] > 1.01 * x[i - 1]]
+    axes.plot(*zip(*curve, strict=True), color=GREY, lw=1.2, marker=".", markersize=4, zorder=1)
+    top = max(curve, key=lambda point: point[1])
+    late = top == curve[-1]
+    axes.annotate(
+        "constant steps",
+        top,
+        xytext=(0, 5),
+        textcoords="offset points",
+        color=GREY,
+        ha="right" if late else "center",
+        va="bottom",
+        fontsize=8,
+    )
 
 
 def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
@@ -196,7 +209,7 @@ def _name_points(axes: Axes, models: dict[str, list[Measured]]) -> None:
     """Names beside the points where trainings ended: of models that step by one, to the right and
     above each other; of one that chooses its steps, below, clear of its training."""
     low, high = axes.get_ylim()
-    axes.set_ylim(low * (low / high) ** _FLOOR, high)
+    axes.set_ylim(low * (low / high) ** _FLOOR, high * (high / low) ** _FLOOR)
     beside = []
     for title, seeds in models.items():
         step, error = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value

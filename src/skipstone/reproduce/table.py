@@ -25,8 +25,8 @@ COLUMNS = [
     "paper",
     "updates",
     "evaluations",
-    "ms per rollout, batch 1",
-    "ms per rollout, batch 256",
+    "ms per rollout",
+    "ms per batch of 256",
     "units",
     "training, minutes",
 ]
@@ -70,7 +70,13 @@ def _row(task: str, model: str, runs: list[Measured]) -> list[str]:
     reported, cells = TABLE[task][model], []
     for name in _MEASURES:
         cells += [_spread(runs, name), _number(getattr(reported, name))]
-    return [task, model, str(len(runs)), *cells, *_costs(runs)]
+    return [task, model, _seeds(runs), *cells, *_costs(runs)]
+
+
+def _seeds(runs: list[Measured]) -> str:
+    """How many there are, and how many of them the mean is of: rollouts of some may diverge."""
+    finite = sum(run.evaluation["sample_mse"]["value"] is not None for run in runs)
+    return str(len(runs)) if finite == len(runs) else f"{finite} of {len(runs)}"
 
 
 def _costs(runs: list[Measured]) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skipstone.errors import InvalidInput, require_number
+from skipstone.errors import require_number
 from skipstone.reproduce.paper import TABLE
+from skipstone.tasks.registry import find_task
 from skipstone.tasks.shots import SHOTS
 from skipstone.training.grid import make_grid
 from skipstone.training.jobs import Job
+from skipstone.training.recipe import preset_for
 
 MODELS = ("rnn", "pcode", "odernn")
 """The paper's models. RNNs come first: a PC-ODE may take its tolerance from one."""
@@ -33,8 +35,7 @@ def trainings(
     require_number("seeds", seeds, 1, whole=True)
     known = [*TABLE, SHOTS.name]
     for task in tasks:
-        if task not in known:
-            raise InvalidInput(f"the paper's tasks are {', '.join(known)}; got {task!r}.")
+        find_task(task)
     tasks, models = tasks or known, models or MODELS
     jobs = make_grid(tasks, models, seeds=range(seeds), preset=preset)
     return list(dict.fromkeys([*jobs, *_studies(preset, tasks, models)]))
@@ -43,7 +44,9 @@ def trainings(
 def _studies(preset: str, tasks: Sequence[str], models: Sequence[str]) -> list[Job]:
     jobs: list[Job] = []
     if CAPACITY_TASK in tasks and "pcode" in models:
-        jobs += make_grid([CAPACITY_TASK], ["pcode"], hidden=CAPACITY_UNITS, preset=preset)
+        own = preset_for(preset, CAPACITY_TASK).hidden
+        hidden = [units for units in CAPACITY_UNITS if units != own]
+        jobs += make_grid([CAPACITY_TASK], ["pcode"], hidden=hidden, preset=preset)
     if SAMPLING_TASK in tasks:
         hidden, steps = (SAMPLING_UNITS, SAMPLING_STEPS) if preset == "cpu" else (None, None)
         jobs += [

@@ -182,7 +182,7 @@ def _run(grid: _Grid, backend: Backend, display: Display) -> None:
         total = len(grid.waiting) + len(grid.running) + len(grid.outcomes)
         raise KeyboardInterrupt(
             f"stopped with {len(grid.outcomes)} of {total} runs ended; everything is in "
-            f"{grid.root}. Start the same grid again to resume it."
+            f"{grid.root}. Run the same again, and it goes on from there."
         ) from None
 
 

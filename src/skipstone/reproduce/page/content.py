@@ -80,9 +80,11 @@ class Figure:
         width, height = struct.unpack(">II", content[16:24])
         return (
             f'<article class="card{" wide" if width >= WIDE else ""}">'
-            f'{_heading(self.title, self.caption)}\n<img width="{width}" height="{height}" '
+            f"{_heading(self.title, self.caption)}\n"
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}">'
+            f'<img style="--natural: {width}px" width="{width}" height="{height}" '
             f'alt="{escape(self.alt or self.title)}" src="{_data_uri("image/png", content)}">'
-            "</article>"
+            "</div></article>"
         )
 
 
@@ -112,7 +114,8 @@ class Video:
                 f'<video controls loop muted playsinline preload="metadata" aria-label="{title}" '
                 f'src="{source}"></video>'
             )
-        return f'<article class="card">{_heading(self.title, self.caption)}\n{shown}</article>'
+        # Panels side by side are wide: half a page would leave them too small to see.
+        return f'<article class="card wide">{_heading(self.title, self.caption)}\n{shown}</article>'
 
 
 def _heading(title: str, caption: str) -> str:

@@ -24,7 +24,13 @@ class Viewer {
 
   listen() {
     const { button, scrubber, grid } = this.parts;
-    this.tabs.forEach((tab, index) => tab.addEventListener("click", () => this.select(index)));
+    this.tabs.forEach((tab, index) =>
+      tab.addEventListener("click", (event) => {
+        this.select(index);
+        // The space bar is the focused button's; after a click people mean it to play.
+        if (event.detail > 0) tab.blur();
+      }),
+    );
     button.addEventListener("click", () => this.toggle());
     scrubber.addEventListener("input", () => {
       this.pause();

@@ -23,7 +23,7 @@ SCRIPTS = ("draw.js", "panels.js", "viewer.js")
 def write_page(
     path: Path,
     *,
-    title: str = "The paper, reproduced",
+    title: str = "Piecewise-constant neural ODEs: the paper's results, and ours",
     summary: str | Sequence[str],
     tables: Sequence[Table] = (),
     figures: Sequence[Figure] = (),
