@@ -3,7 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: test test-slow test-bench reproduce bench bench-jax format clean
+.PHONY: setup test test-slow test-bench reproduce bench bench-jax format clean
+
+setup: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check .

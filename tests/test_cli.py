@@ -92,5 +92,5 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     assert [wall["batch"] for wall in evaluation["wall_times"]] == [1, 256]
     assert run("runs", runs, monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
-    assert "finished" in said
+    assert "lines-rnn-smoke-seed0" in said
     assert f"{evaluation['sample_mse']['value']:.3g}" in said

@@ -81,8 +81,10 @@ def test_training_before_your_eyes_leaves_the_rest_of_its_folder_alone(
     mine = tmp_path / "live" / "mine.txt"
     mine.parent.mkdir()
     mine.touch()
-    first = train_live(tmp_path).result["finished"]
-    assert train_live(tmp_path).result["finished"] >= first
+    before = train_live(tmp_path).folder / "before"
+    before.touch()
+    assert train_live(tmp_path).finished
+    assert not before.exists()  # It began anew.
     assert mine.exists()
 
 

@@ -27,25 +27,31 @@ def runs_table(root: Path) -> Table:
         )
     table = Table(
         Column("run", overflow="fold"),
-        "state",
-        "steps",
-        "minutes",
-        "test MSE",
-        "sample MSE",
-        "mean step",
+        *(Column(title, justify="right", no_wrap=True) for title in _COLUMNS),
         box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        caption="* only its numbers are kept" if any(map(_only_numbers, found)) else None,
     )
     for run in found:
-        table.add_row(str(run.folder.relative_to(root)), *_row(run))
+        mark = "*" if _only_numbers(run) else ""
+        table.add_row(f"{run.folder.relative_to(root)}{mark}", *_row(run))
     return table
+
+
+_COLUMNS = ("steps", "minutes", "test MSE", "sample MSE", "step")
+
+
+def _only_numbers(run: Run) -> bool:
+    return run.finished and not run.has_weights
 
 
 def _row(run: Run) -> list[str]:
     if not run.finished:
-        return ["unfinished", "", "", "", "", ""]
+        return ["unfinished", "", "", "", ""]
     result, evaluation = run.result, read_evaluation(run)
     numbers = [_number(evaluation.get(name)) for name in ("test_mse", "sample_mse", "mean_step")]
-    return ["finished", str(result["steps"]), f"{result['wall_seconds'] / 60:.1f}", *numbers]
+    return [str(result["steps"]), f"{result['wall_seconds'] / 60:.1f}", *numbers]
 
 
 def evaluation_table(content: dict[str, Any]) -> Table:
