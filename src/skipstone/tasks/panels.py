@@ -42,6 +42,10 @@ def draw_time(axes: Axes, track: Track, scene: Scene) -> None:
     _mark_collisions(axes, track.events, np.concatenate([times, track.events.positions], axis=-1))
 
 
+FLATTEST = 0.6
+"""The least height of a picture in the plane against its width, and the other way round."""
+
+
 def plane_limits(
     scene: Scene, points: Float[np.ndarray, "points 2"]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -49,8 +53,10 @@ def plane_limits(
     if scene.radius is not None:
         return np.zeros(2), np.ones(2)
     low, high = points.min(axis=0), points.max(axis=0)
-    margin = 0.08 * (high - low).max()
-    return low - margin, high + margin
+    size = (high - low).max()
+    # A straight line needs some room around it to be seen as one.
+    room = np.maximum(0.08 * size, (FLATTEST * size - (high - low)) / 2)
+    return low - room, high + room
 
 
 def prepare_plane(axes: Axes, scene: Scene, low: np.ndarray, high: np.ndarray) -> None:
