@@ -74,14 +74,15 @@ class ScriptedPCODE(PCODE):
         return self.script[row, update - 1]
 
 
-def linear_pcode(rate: float, step: float) -> PCODE:
+def linear_pcode(rate: float, step: float, **options: object) -> PCODE:
     """A model that is known in closed form: every segment moves with the same speed.
 
     The cell ignores its input: its candidate is constant and its gate never keeps the old state.
     The decoder reads the position (kept positive, where ReLU is the identity), so that
     x̂(t) = x(τ) + rate·(t − τ), and the step size is a constant.
     """
-    model = PCODE(PCODE.Config(dim=1, hidden=2, layers=2, num_context=1, max_step=1000)).double()
+    config = {"dim": 1, "hidden": 2, "layers": 2, "num_context": 1, "max_step": 1000, **options}
+    model = PCODE.from_config(config).double()
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()

@@ -36,6 +36,11 @@ def masked_training_step(
 
     def encode(index: int) -> Tensor:
         parts = [batch.values[:, index]]
+        if config.reads == "motion":
+            before = max(index - 1, 0)
+            gap = (time[:, index] - time[:, before])[:, None]
+            change = batch.values[:, index] - batch.values[:, before]
+            parts.append(torch.where(gap > 0, config.min_step * change / gap, 0))
         if batch.controls is not None:
             parts.append(batch.controls[:, index])
         return model.encoder(torch.cat(parts, dim=1))

@@ -253,7 +253,7 @@ def test_rnn_training_is_its_rollout_step_by_step() -> None:
         state = model.update(state, encoded)
         elapsed = batch.times[:, i + 1] - batch.times[:, i]
         stride = model.segments(state, batch.values[:, i], elapsed)
-        predicted, state = model.advance(stride, state, elapsed)
+        predicted, _, state = model.advance(stride, state, elapsed)
         error = (predicted - batch.values[:, i + 1]).square().mean(1)
         errors.append(error[batch.mask[:, i + 1]])
     close(model.loss(batch).total, torch.cat(errors).mean())

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from helpers import lengths, random_batch, small_pcode
+from helpers import lengths, linear_pcode, random_batch, small_pcode
 from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
-from skipstone.models.pcode import STEP_LOSS_WEIGHTS
+from skipstone.models.pcode import READS, STEP_LOSS_WEIGHTS
 
 seeds = st.integers(0, 10_000)
 
@@ -301,6 +301,44 @@ def test_gradcheck_of_the_loss() -> None:
     assert gradcheck(model, loss)
 
 
+@pytest.mark.parametrize("reads", READS)
+@pytest.mark.parametrize("readout", ["displacement", "absolute"])
+def test_a_model_predicts_its_own_rollouts_exactly(reads: str, readout: str) -> None:
+    """Training shows a model of observations what a rollout shows it of its own predictions."""
+    model, context = small_pcode(4, reads=reads, readout=readout), random_batch(5, [4, 4])
+    context = Sequences(torch.arange(4.0).double().expand(2, 4), context.values)
+    path = model.rollout(context, 15.0, step=3.0)
+    times = torch.arange(16.0).double().expand(2, 16)
+    values = torch.cat([context.values, path.evaluate(times[:, 4:])], dim=1)
+    at = torch.zeros(2, 16, dtype=torch.bool)
+    at[:, [0, 1, 2, 3, 6, 9, 12]] = True
+    errors = model.loss(Sequences(times, values), knots=Knots(at, torch.zeros_like(at))).errors
+    assert errors[:, 4:].max() < 1e-20
+    # Not because everything stands still.
+    assert values[:, 4:].diff(dim=1).abs().min() > 1e-5
+
+
+@pytest.mark.parametrize("length", [0.02, 0.5, 1.0, 7.0])
+@pytest.mark.parametrize("min_step", [0.01, 1.0, 4.0])
+def test_a_rollout_reads_the_rate_of_change_at_its_ends(length: float, min_step: float) -> None:
+    """Per shortest step, of a line that moves with a known speed."""
+    model = linear_pcode(rate=0.3, step=1.0, reads="motion", min_step=min_step)
+    state = model.update(model.initial_state(1), torch.zeros(1, 2).double())
+    lengths = torch.tensor([length], dtype=torch.float64)
+    segment = model.segments(state, torch.ones(1, 1).double(), lengths)
+    end, reading, _ = model.advance(segment, state, lengths)
+    close(end, 1 + 0.3 * lengths[:, None])
+    close(reading, torch.cat([end, torch.full_like(end, 0.3 * min_step)], dim=1))
+
+
+def test_motion_is_read_since_the_observation_before() -> None:
+    model = small_pcode(0, dim=1, reads="motion", min_step=2.0)
+    values = torch.tensor([[[1.0], [3.0], [2.0], [2.0]]]).double()
+    gaps = torch.tensor([[0.0, 0.5, 4.0, 0.0]]).double()
+    read = model.readings(values, gaps)
+    close(read[0], torch.tensor([[1.0, 0.0], [3.0, 8.0], [2.0, -0.5], [2.0, 0.0]]).double())
+
+
 def test_config_survives_json() -> None:
     model = PCODE(PCODE.Config(dim=3, control=1, hidden=16, readout="absolute", time_unit=0.05))
     again = PCODE.from_config(json.loads(json.dumps(asdict(model.config))))
@@ -314,10 +352,11 @@ def test_for_data_takes_sizes_and_unit_from_the_data() -> None:
     assert config.time_unit == pytest.approx(0.01)
 
 
-def test_units_of_time_do_not_matter() -> None:
+@pytest.mark.parametrize("reads", READS)
+def test_units_of_time_do_not_matter(reads: str) -> None:
     """The same trajectories in milliseconds and in years give the same losses and paths."""
     fast, slow = random_batch(1, [9, 7], spacing=1e-3), random_batch(1, [9, 7], spacing=10.0)
-    models = [small_pcode(1, time_unit=unit) for unit in (1e-3, 10.0)]
+    models = [small_pcode(1, time_unit=unit, reads=reads) for unit in (1e-3, 10.0)]
     losses = [
         model.loss(batch, 0.1, explore=0).total
         for model, batch in zip(models, (fast, slow), strict=True)
@@ -341,6 +380,7 @@ def test_units_of_time_do_not_matter() -> None:
         ({"max_step": 0.5}, "max_step must not be below min_step; got 0.5 < 1.0"),
         ({"velocity_scale": -1.0}, "velocity_scale must be a positive, finite number"),
         ({"readout": "relative"}, 'readout must be "displacement" or "absolute"'),
+        ({"reads": "nothing"}, "reads must be one of values, motion; got 'nothing'"),
         ({"hiden": 7}, "PCODE has no option 'hiden'; its options are dim, control, hidden"),
     ],
 )

@@ -87,6 +87,10 @@ def train(
         str | None,
         typer.Option(help="For pcode: a squared error, or auto, the RNN's; default: the preset's."),
     ] = None,
+    reads: Annotated[
+        str | None,
+        typer.Option(help="For pcode: its encoder is shown values or motion; default: preset's."),
+    ] = None,
     finer: Annotated[
         int, typer.Option(help="So many observations in the place of one, over the same time.")
     ] = 1,
@@ -107,6 +111,7 @@ def train(
         hidden=hidden,
         steps=steps,
         tolerance=_tolerance(tolerance),
+        reads=reads,
         finer=finer,
     )
     with _stoppable():

@@ -142,16 +142,16 @@ def walk(
     values all the same.
     """
     values, width = batch.values.flatten(0, 1), batch.mask.shape[1]
-    seen = values if seen is None else seen.flatten(0, 1)
-    controls = None if batch.controls is None else batch.controls.flatten(0, 1)
     clock, context = model.clock(batch.times), model.config.num_context
+    gaps = clock.diff(dim=1, prepend=clock[:, :1]).to(values.dtype)
+    readings = model.readings(batch.values if seen is None else seen, gaps).flatten(0, 1)
+    controls = None if batch.controls is None else batch.controls.flatten(0, 1)
     at, cut = torch.zeros_like(batch.mask), torch.zeros_like(batch.mask)
     rows = torch.arange(len(batch), device=at.device)
     knot, length = torch.zeros_like(rows), torch.full_like(rows, FIRST_BLOCK - 1)
     last, state = batch.lengths - 1, model.initial_state(len(batch))
     places = rows[:, None] * width + torch.arange(context, device=rows.device)
-    gaps = clock[:, :context].diff(dim=1, prepend=clock[:, :1]).to(values.dtype)
-    known = _encode(model, seen, controls, places.T.flatten(), gaps.T.flatten())
+    known = _encode(model, readings, controls, places.T.flatten(), gaps[:, :context].T.flatten())
     known = known.unflatten(0, (context, len(batch)))
     numbers, states, starts, pieces, total, drawn = [], [], [], [], 0, 0
     lines: Any = None
@@ -173,7 +173,8 @@ def walk(
         if index < context:
             encoded = known[index] if len(rows) == len(batch) else select_rows(known[index], rows)
         else:
-            encoded, length = _encode(model, seen, controls, place, elapsed), following - knot
+            encoded = _encode(model, readings, controls, place, elapsed)
+            length = following - knot
         knot = following
         at[rows, knot] = True
         # The first of these times is zero, and moving by zero is the identity.
@@ -197,14 +198,14 @@ def walk(
 
 def _encode(
     model: LineModel,
-    seen: Float[Tensor, "points dim"],
+    readings: Float[Tensor, "points reading"],
     controls: Float[Tensor, "points control"] | None,
     place: Int[Tensor, " rows"],
     elapsed: Float[Tensor, " rows"],
 ) -> Float[Tensor, "rows encoded"]:
     """What the cell reads at some of the observations."""
     inputs = None if controls is None else select_rows(controls, place)
-    return model.encode(select_rows(seen, place), inputs, elapsed)
+    return model.encode(select_rows(readings, place), inputs, elapsed)
 
 
 class LookAhead:

@@ -59,14 +59,20 @@ class LatentODE(Model[LatentODEConfig]):
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
+    def readings(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time dim"]:
+        """The encoder is shown every observation, as it is."""
+        return values
+
     def encode(
         self,
-        values: Float[Tensor, "*rows dim"],
+        readings: Float[Tensor, "*rows dim"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
         """What the cell reads of an observation of the context."""
-        return self.encoder(with_inputs(values, controls, elapsed[..., None]))
+        return self.encoder(with_inputs(readings, controls, elapsed[..., None]))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -94,7 +100,7 @@ class LatentODE(Model[LatentODEConfig]):
         segments: Orbits,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
         """Never reached: the one segment lasts to the end."""
         raise AssertionError("a LatentODE has no update after its context")
 

@@ -63,14 +63,20 @@ class ODERNN(Model[ODERNNConfig]):
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
+    def readings(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time dim"]:
+        """The encoder is shown every observation, as it is."""
+        return values
+
     def encode(
         self,
-        values: Float[Tensor, "*rows dim"],
+        readings: Float[Tensor, "*rows dim"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
         """What the cell reads; the time elapsed is in the state already, which flowed for it."""
-        return self.encoder(with_inputs(values, controls))
+        return self.encoder(with_inputs(readings, controls))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -100,9 +106,10 @@ class ODERNN(Model[ODERNNConfig]):
         segments: Flows,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction and state at the end of each interval."""
-        return self.displace(segments.values, segments.state, segments.end), segments.end
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+        """Prediction, what is read of it, and state at the end of each interval."""
+        predicted = self.displace(segments.values, segments.state, segments.end)
+        return predicted, predicted, segments.end
 
     def displace(
         self,

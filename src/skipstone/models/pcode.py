@@ -42,6 +42,14 @@ OVERSHOOT_CAP = 1e-3
 """Squared error beyond which an overshooting line is left alone: there a true event ended it."""
 
 
+READS = ("values", "motion")
+"""What an encoder can be shown at an update."""
+
+CHORD = (0.1, 1.0)
+"""Shortest and longest stretch, in the model's unit of time, over which a rollout takes the rate of
+change at a segment's end: one observation, as in training, or what there is of the segment."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PCODEConfig(ModelConfig):
     """Configuration of a `PCODE`."""
@@ -58,6 +66,12 @@ class PCODEConfig(ModelConfig):
     """Latent velocity for a cell output of 1. A cell's output lies in [-1, 1], so this and the
     longest step bound how far a segment can move; 0.2 is the authors' value."""
 
+    reads: str = "values"
+    """What the encoder is shown at an update: `values`, the observation there, as in the paper; or
+    `motion`, also how fast observations were changing on the way there. Between two updates a
+    model that skips sees nothing: how things move, after a collision say, it then has to work out
+    by one step of its cell, where an RNN looks at the last two observations."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.hidden % 2:
@@ -66,6 +80,8 @@ class PCODEConfig(ModelConfig):
             )
         for name in ("min_step", "max_step", "velocity_scale"):
             require_positive(name, getattr(self, name))
+        if self.reads not in READS:
+            raise InvalidInput(f"reads must be one of {', '.join(READS)}; got {self.reads!r}.")
         if self.max_step < self.min_step:
             raise InvalidInput(
                 f"max_step must not be below min_step; got {self.max_step} < {self.min_step}."
@@ -102,6 +118,8 @@ class Stretches(NamedTuple):
     slope: Float[Tensor, "lines hidden"]
     end: Float[Tensor, "lines dim"]
     """Prediction at the end."""
+    rate: Float[Tensor, "lines rate"]
+    """How fast predictions change there, per shortest step; of no width if nobody reads it."""
 
 
 class PCODE(Model[PCODEConfig]):
@@ -118,7 +136,8 @@ class PCODE(Model[PCODEConfig]):
         nn.Module.__init__(self)
         self.config = config
         hidden, layers = config.hidden, config.layers
-        self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
+        shown = config.dim * (2 if config.reads == "motion" else 1) + config.control
+        self.encoder = ResidualMLP(shown, hidden, hidden, layers)
         self.cell = nn.GRUCell(hidden, hidden)
         # A displacement is a difference of two readings, from which a bias would cancel.
         bias = not config.moves
@@ -136,14 +155,27 @@ class PCODE(Model[PCODEConfig]):
         """Position and velocity zero."""
         return self.step_size.weight.new_zeros(rows, self.config.hidden)
 
+    def readings(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time reading"]:
+        """What the encoder is shown of observations that follow each other after these gaps: with
+        `reads="motion"` also their rates of change since the one before, zero for the first. Rates
+        are per shortest step, and so the same however finely a motion is observed."""
+        if self.config.reads == "values":
+            return values
+        # Padding has no gap, and no rate.
+        gaps = gaps[:, 1:, None]
+        rates = values.diff(dim=1) * (self.min_step / torch.where(gaps > 0, gaps, torch.inf))
+        return torch.cat([values, F.pad(rates, (0, 0, 1, 0))], dim=-1)
+
     def encode(
         self,
-        values: Float[Tensor, "*rows dim"],
+        readings: Float[Tensor, "*rows reading"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
         """What the cell reads; the time elapsed is in the state already, which has moved by it."""
-        return self.encoder(with_inputs(values, controls))
+        return self.encoder(with_inputs(readings, controls))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -174,15 +206,19 @@ class PCODE(Model[PCODEConfig]):
         values: Float[Tensor, "rows dim"],
         lengths: Float[Tensor, " rows"],
     ) -> Stretches:
-        """Lines, decoded at both ends at once."""
+        """Lines, decoded at once wherever the loop has to know them: at their ends, shortly before
+        if the encoder reads rates, and at their starts if those count."""
         first, slope = self._directions(state)
-        last = torch.addcmul(first, slope, lengths[:, None])
-        if not self.config.moves:
-            end = self.decoder.after_first(last, overwrite=True)
-            return Stretches(torch.zeros_like(values), first, slope, end)
-        both = self.decoder.after_first(torch.cat([first, last]), overwrite=True)
-        origin = values - both[: len(values)]
-        return Stretches(origin, first, slope, origin + both[len(values) :])
+        chord = lengths.clamp(*CHORD)
+        points = [lengths] if self.config.reads == "values" else [lengths, lengths - chord]
+        inputs = [torch.addcmul(first, slope, offset[:, None]) for offset in points]
+        inputs += [first] if self.config.moves else []
+        decoded = self.decoder.after_first(torch.cat(inputs), overwrite=True).split(len(values))
+        origin = values - decoded[-1] if self.config.moves else torch.zeros_like(values)
+        rate = values[:, :0]
+        if self.config.reads == "motion":
+            rate = (decoded[0] - decoded[1]) * (self.min_step / chord)[:, None]
+        return Stretches(origin, first, slope, origin + decoded[0], rate)
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
         """The lines that begin with this state at these values."""
@@ -203,9 +239,12 @@ class PCODE(Model[PCODEConfig]):
         segments: Stretches,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction and state at the end of each line."""
-        return segments.end, self.move(state, lengths)
+    ) -> tuple[
+        Float[Tensor, "rows dim"], Float[Tensor, "rows reading"], Float[Tensor, "rows state"]
+    ]:
+        """Prediction, what is read of it, and state at the end of each line."""
+        reading = torch.cat([segments.end, segments.rate], dim=1)
+        return segments.end, reading, self.move(state, lengths)
 
     def read(
         self,

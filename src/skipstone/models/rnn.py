@@ -51,14 +51,20 @@ class RNN(Model[RNNConfig]):
         """Zero."""
         return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
 
+    def readings(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time dim"]:
+        """The encoder is shown every observation, as it is."""
+        return values
+
     def encode(
         self,
-        values: Float[Tensor, "*rows dim"],
+        readings: Float[Tensor, "*rows dim"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
         """What the cell reads, with the time since the last observation."""
-        return self.encoder(with_inputs(values, controls, elapsed[..., None]))
+        return self.encoder(with_inputs(readings, controls, elapsed[..., None]))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -96,9 +102,10 @@ class RNN(Model[RNNConfig]):
         segments: Strides,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction and state at the end of each interval."""
-        return segments.values + segments.displacement, state
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
+        """Prediction, what is read of it, and state at the end of each interval."""
+        predicted = segments.values + segments.displacement
+        return predicted, predicted, state
 
     def read(
         self,

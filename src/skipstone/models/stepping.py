@@ -42,9 +42,15 @@ class Stepper(Protocol[_Segments]):
         """The state before the first observation."""
         ...
 
+    def readings(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time reading"]:
+        """What the encoder is shown of observations that follow each other after these gaps."""
+        ...
+
     def encode(
         self,
-        values: Float[Tensor, "*rows dim"],
+        readings: Float[Tensor, "*rows reading"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
@@ -77,8 +83,10 @@ class Stepper(Protocol[_Segments]):
         segments: _Segments,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction and state at the end of each segment."""
+    ) -> tuple[
+        Float[Tensor, "rows dim"], Float[Tensor, "rows reading"], Float[Tensor, "rows state"]
+    ]:
+        """Prediction, what the encoder is shown of it, and state at the end of each segment."""
         ...
 
     def read(
@@ -143,10 +151,10 @@ def roll_out(
                 part.index_select(0, going) for part in (rows, following, state, lengths)
             )
             segments = _pick(segments, going)
-        values, state = model.advance(segments, state, lengths)
+        values, readings, state = model.advance(segments, state, lengths)
         now = following
         inputs = None if signal is None else signal.at(rows, now)
-        state = model.update(state, model.encode(values, inputs, lengths))
+        state = model.update(state, model.encode(readings, inputs, lengths))
     # Once for all rounds: a row whose step is not a number has left as if it had arrived.
     if bool(torch.cat(ends).isnan().any()):
         raise InvalidInput(
@@ -174,25 +182,25 @@ def read_context(
     As long as all rows are the same, one is read for all of them: the candidates of a planner
     differ only in what they do at the end.
     """
-    values = context.values if seen is None else seen
     gaps = (context.times.diff(dim=1) / model.config.time_unit).to(context.values.dtype)
     gaps = torch.nn.functional.pad(gaps, (1, 0))
+    readings = model.readings(context.values if seen is None else seen, gaps)
     state = model.initial_state(len(context))
     read = (
-        [values, gaps[..., None]]
+        [readings, gaps[..., None]]
         if context.controls is None
-        else [values, gaps[..., None], context.controls]
+        else [readings, gaps[..., None], context.controls]
     )
     alike = _alike(state, read)
 
     def encode(rows: slice, indices: slice) -> Tensor:
         controls = None if context.controls is None else context.controls[rows, indices]
-        return model.encode(values[rows, indices], controls, gaps[rows, indices])
+        return model.encode(readings[rows, indices], controls, gaps[rows, indices])
 
     if alike:
         together = encode(slice(1), slice(alike))
         state = _read(model, state[:1], together, gaps[:1, :alike])
-    if alike < values.shape[1]:
+    if alike < readings.shape[1]:
         state = state.expand(len(context), -1)
         apart = slice(alike, None)
         state = _read(model, state, encode(slice(None), apart), gaps[:, apart])

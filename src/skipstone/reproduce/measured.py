@@ -61,8 +61,8 @@ class Measured:
 
     @property
     def varied(self) -> set[str]:
-        """What differs from a preset for its task: `hidden`, `steps`, `tolerance` or `finer`, or
-        the whole `recipe`, if it is no preset's. Studies vary something on purpose."""
+        """What differs from a preset for its task: `hidden`, `steps`, `tolerance`, `reads` or
+        `finer`, or the whole `recipe`, if it is no preset's. Studies vary something on purpose."""
         config, task = self.run.config, find_task(self.task)
         presets = (preset_for(name, self.task) for name in PRESETS)
         same = (p for p in presets if _but_steps(asdict(p.recipe)) == _but_steps(config["recipe"]))
@@ -74,6 +74,7 @@ class Measured:
             "hidden": self.hidden != preset.hidden,
             "steps": config["recipe"]["steps"] != preset.recipe.steps,
             "tolerance": tolerance is not None and preset.tolerance not in ("auto", tolerance),
+            "reads": config["model"].get("reads", preset.reads) != preset.reads,
             "finer": not math.isclose(self.spacing, task.options.spacing),
         }
         return {name for name, different in differs.items() if different}

@@ -15,7 +15,7 @@ from skipstone.evaluation import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.models.ode import ODEConfig
-from skipstone.models.pcode import PCODEConfig
+from skipstone.models.pcode import READS, PCODEConfig
 from skipstone.tasks.load import TaskData, load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.fit import auto_tolerance, check_seed, check_tolerance, fit
@@ -42,6 +42,8 @@ class Job:
     """For the PC-ODE: a number, or auto; None for the preset's."""
     steps: int | None = None
     """Gradient steps; None for the preset's."""
+    reads: str | None = None
+    """For the PC-ODE: what its encoder is shown, values or motion; None for the preset's."""
     finer: int = 1
     """Observations in the place of each one of the task's, over the same stretch of time."""
 
@@ -56,6 +58,8 @@ class Job:
         preset_for(self.preset, self.task)
         check_seed(self.seed)
         require_number("finer", self.finer, 1, whole=True)
+        if self.reads is not None and self.reads not in READS:
+            raise InvalidInput(f"reads must be one of {', '.join(READS)}; got {self.reads!r}.")
         if self.chosen_tolerance != "auto":
             check_tolerance(self.chosen_tolerance)
 
@@ -76,7 +80,7 @@ class Job:
         """The RNN whose final loss is this job's tolerance; None if it needs none."""
         if self.model != "pcode" or self.chosen_tolerance != "auto":
             return None
-        return dataclasses.replace(self, model="rnn", tolerance=None)
+        return dataclasses.replace(self, model="rnn", tolerance=None, reads=None)
 
     def load_data(self) -> TaskData:
         """The task's data, sampled as finely as the job asks for."""
@@ -96,8 +100,8 @@ class Job:
         parts += [f"finer{self.finer}"] if self.finer != 1 else []
         parts += [f"hidden{self.hidden}"] if self.hidden is not None else []
         parts += [f"steps{self.steps}"] if self.steps is not None else []
-        if self.tolerance is not None:
-            parts.append(f"tolerance{self.tolerance}")
+        parts += [f"tolerance{self.tolerance}"] if self.tolerance is not None else []
+        parts += [f"reads-{self.reads}"] if self.reads is not None else []
         return "-".join([*parts, f"seed{self.seed}"])
 
 
@@ -124,7 +128,8 @@ def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
     if issubclass(kind.Config, ODEConfig):
         sizes["solver"] = preset.solver
     if issubclass(kind.Config, PCODEConfig):
-        sizes |= _steps_in_time(job.finer)
+        reads = preset.reads if job.reads is None else job.reads
+        sizes |= {"reads": reads, **_steps_in_time(job.finer)}
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **sizes)
     tolerance = job.chosen_tolerance

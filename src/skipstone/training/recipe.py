@@ -148,6 +148,10 @@ class Preset:
     readout: str = "displacement"
     """What the decoder of every model says: see `ModelConfig`."""
 
+    reads: str = "motion"
+    """Of a PC-ODE: what its encoder is shown at an update, see `PCODEConfig`. Models that update
+    at every observation are shown all of them."""
+
     solver: str = "dopri5"
     """Of models that integrate an ODE. `rk4` takes four evaluations for each interval between
     observations, where `dopri5` takes as many as the stiffest row of a batch needs."""
@@ -155,6 +159,7 @@ class Preset:
 
 _PAPER = Preset(
     hidden=128,
+    reads="values",
     recipe=Recipe(
         steps=10_000,
         batch_size=256,
