@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from helpers import lengths, linear_pcode, random_batch, small_pcode
+from helpers import ScriptedPCODE, lengths, linear_pcode, random_batch, small_pcode
 from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
+from skipstone.knots import LookAhead, walk
 from skipstone.models.pcode import READS, STEP_LOSS_WEIGHTS
 
 seeds = st.integers(0, 10_000)
@@ -157,6 +158,45 @@ def test_exploration_extends_segments_by_chance() -> None:
     assert 0.007 < skipped < 0.013
     again = find_knots(model, batch, 0.0, torch.Generator().manual_seed(1), explore=0.01)
     assert torch.equal(knots.at, again.at)
+
+
+def test_own_steps_end_at_the_observation_nearest_to_the_predicted_end() -> None:
+    """Steps of 2.4 and 4.7 from the last observation of the context, at 0, on a grid of one."""
+    model = ScriptedPCODE([[2.4, 2.4, 2.4, 9.0], [4.7, 4.7, 4.7, 4.7]])
+    batch = Sequences.from_array(torch.zeros(2, 11, 1, dtype=torch.float64))
+    everywhere = torch.ones(2, 11, dtype=torch.bool)
+    walked = walk(model, batch, LookAhead(model, batch, torch.inf, None, 0.0, everywhere))
+    assert [row.nonzero()[:, 0].tolist() for row in walked.knots.at] == [[0, 2, 4, 6], [0, 5]]
+    # What is taught is where the search would have ended: at the end, which is a lower bound.
+    assert walked.reach[walked.knots.at].tolist() == [10] * 6
+    assert bool(walked.knots.cut[walked.knots.at].all())
+
+
+def test_own_steps_never_cross_a_change_of_control() -> None:
+    model, batch = small_pcode(2, control=1, min_step=5.0), random_batch(4, [30], control=1)
+    own = torch.ones(1, 30, dtype=torch.bool)
+    knots = walk(model, batch, LookAhead(model, batch, 0.1, None, 0.0, own)).knots
+    assert batch.controls is not None
+    changed = (batch.controls.diff(dim=1) != 0).any(-1)[0].nonzero()[:, 0] + 1
+    assert len(changed) > 2
+    assert bool(knots.at[0, changed[changed < 29]].all())
+
+
+@given(seeds, lengths(5, 12), st.sampled_from(["displacement", "absolute"]))
+def test_own_steps_are_fitted_where_they_end_and_taught_where_they_should_have(
+    seed: int, sizes: list[int], readout: str
+) -> None:
+    batch, model = random_batch(seed, sizes), small_pcode(seed, readout=readout)
+    own = torch.rand(batch.mask.shape, generator=torch.Generator().manual_seed(seed)) < 0.5
+    walked = walk(model, batch, LookAhead(model, batch, 0.1, None, 0.0, own))
+    losses = model.loss(batch, 0.1, explore=0, own_steps=own)
+    fitted = model.loss(batch, knots=walked.knots)
+    close(losses.prediction, fitted.prediction)
+    steps, clock = [], model.clock(batch.times)
+    for row, index in walked.knots.at.nonzero().tolist():
+        if index >= model.config.num_context - 1:
+            steps.append(clock[row, walked.reach[row, index]] - clock[row, index])
+    assert losses.mean_step == pytest.approx(torch.stack(steps).mean().item())
 
 
 def test_the_cell_runs_only_where_there_is_a_knot() -> None:
@@ -380,6 +420,7 @@ def test_units_of_time_do_not_matter(reads: str) -> None:
         ({"max_step": 0.5}, "max_step must not be below min_step; got 0.5 < 1.0"),
         ({"velocity_scale": -1.0}, "velocity_scale must be a positive, finite number"),
         ({"readout": "relative"}, 'readout must be "displacement" or "absolute"'),
+        ({"step_layers": 0}, "step_layers must be at least 1; got 0"),
         ({"reads": "nothing"}, "reads must be one of values, motion; got 'nothing'"),
         ({"hiden": 7}, "PCODE has no option 'hiden'; its options are dim, control, hidden"),
     ],
@@ -409,6 +450,7 @@ def test_bad_uses_are_explained() -> None:
         (lambda: model.loss(good, -1.0), "tolerance must be zero or more"),
         (lambda: model.loss(good, float("nan")), "tolerance must be zero or more"),
         (lambda: model.loss(good, 0.1, explore=2.0), "explore must be a probability"),
+        (lambda: model.loss(good, 0.1, own_steps=-1.0), "own_steps must be a probability"),
         (
             lambda: model.loss(random_batch(0, [6], dim=3), 0.1),
             "takes 2 features and 0 controls; the data have 3 and 0. Build the model with",

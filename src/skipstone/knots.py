@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,6 +45,10 @@ class LineModel(Stepper[Any], Protocol):
 
     def clock(self, times: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time"]:
         """Times since each row's first, in the model's unit."""
+        ...
+
+    def bounded_step(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """Predicted length of a segment, as a rollout takes it."""
         ...
 
     def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Any:
@@ -96,6 +100,20 @@ def find_knots(
         return walk(model, batch, LookAhead(model, batch, tolerance, generator, explore)).knots
 
 
+class Stop(NamedTuple):
+    """Where segments end."""
+
+    knot: Int[Tensor, " rows"]
+    """The observation at which each ends, and the next one begins; the last one of a row if it is
+    the row's last segment."""
+
+    reach: Int[Tensor, " rows"]
+    """The observation at which it should have ended, which is what a predicted step is taught."""
+
+    cut: Bool[Tensor, " rows"]
+    """Whether it could have reached further, had the data or the control gone on."""
+
+
 @runtime_checkable
 class Stops(Protocol):
     """Who says where the rows of a walk stop next."""
@@ -103,12 +121,13 @@ class Stops(Protocol):
     def following(
         self,
         lines: Any,
+        state: Float[Tensor, "rows state"],
         rows: Int[Tensor, " rows"],
         knot: Int[Tensor, " rows"],
         length: Int[Tensor, " rows"],
-    ) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
-        """The next knot of each row, `NEVER` if there is none, and whether the segment up to it is
-        cut short, given its line, where that begins, and how long the segment before it was."""
+    ) -> Stop:
+        """Where the segments of some rows end, given their lines and states, where they begin, and
+        how long the segments before them were."""
         ...
 
 
@@ -118,6 +137,10 @@ class Walk:
 
     knots: Knots
     """Where the cell updated."""
+
+    reach: Int[Tensor, "batch time"]
+    """At a knot, the observation that its segment should have reached: where it ends, unless it
+    ended where the model would have ended it."""
 
     number: Int[Tensor, "batch rounds"]
     """The number of the segment that a row begins in a round; segments are numbered round by
@@ -147,6 +170,8 @@ def walk(
     readings = model.readings(batch.values if seen is None else seen, gaps).flatten(0, 1)
     controls = None if batch.controls is None else batch.controls.flatten(0, 1)
     at, cut = torch.zeros_like(batch.mask), torch.zeros_like(batch.mask)
+    # A segment of the context ends at the next observation.
+    reach = torch.arange(1, width + 1, device=at.device).repeat(len(batch), 1)
     rows = torch.arange(len(batch), device=at.device)
     knot, length = torch.zeros_like(rows), torch.full_like(rows, FIRST_BLOCK - 1)
     last, state = batch.lengths - 1, model.initial_state(len(batch))
@@ -159,7 +184,9 @@ def walk(
         if index < context:
             following = torch.where(last[rows] > index, index, NEVER)
         else:
-            following, cut[rows, knot] = stops.following(lines, rows, knot, length)
+            stop = stops.following(lines, state, rows, knot, length)
+            reach[rows, knot], cut[rows, knot] = stop.reach, stop.cut
+            following = torch.where(stop.knot < last[rows], stop.knot, NEVER)
         going = (following < NEVER).nonzero()[:, 0]
         if len(going) < len(rows):
             rows, following, knot, length = (
@@ -193,7 +220,7 @@ def walk(
     if drawn < len(states):
         pieces.append(model.lines(torch.cat(states[drawn:]), torch.cat(starts[drawn:])))
     joined = type(pieces[0])(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
-    return Walk(Knots(at, cut), torch.stack(numbers, dim=1), torch.cat(states), joined)
+    return Walk(Knots(at, cut), reach, torch.stack(numbers, dim=1), torch.cat(states), joined)
 
 
 def _encode(
@@ -210,7 +237,8 @@ def _encode(
 
 class LookAhead:
     """Stops where a line leaves the tolerance: decodes along it, a block of observations at a
-    time, until it misses."""
+    time, until it misses. A share of the segments, `own_steps`, drawn for where they begin, stop
+    where the model itself would have ended them, at the nearest observation."""
 
     def __init__(
         self,
@@ -219,6 +247,7 @@ class LookAhead:
         tolerance: float,
         generator: torch.Generator | None,
         explore: float | Bool[Tensor, "batch time"],
+        own_steps: float | Bool[Tensor, "batch time"] = 0.0,
     ):
         if not (tolerance >= 0):
             raise InvalidInput(
@@ -235,7 +264,10 @@ class LookAhead:
         self._least = torch.searchsorted(clock.contiguous(), least).flatten()
         # Exploration can only put a stop off, to the next observation where none was drawn; a
         # change of control stops every line. Both are known for all observations in advance.
-        self._allowed = next_true(~_drawn(batch, generator, explore)).flatten()
+        explored = _drawn("explore", batch, generator, explore)
+        self._allowed = next_true(~explored).flatten()
+        own = _drawn("own_steps", batch, generator, own_steps).flatten()
+        self._own = own if bool(own.any()) else None
         ends = torch.zeros_like(batch.mask).scatter_(1, last[:, None], True)
         self._changed = None
         if batch.controls is not None:
@@ -248,10 +280,11 @@ class LookAhead:
     def following(
         self,
         lines: Any,
+        state: Float[Tensor, "rows state"],
         rows: Int[Tensor, " rows"],
         knot: Int[Tensor, " rows"],
         length: Int[Tensor, " rows"],
-    ) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
+    ) -> Stop:
         """Look ahead until every row has missed, or has come to an end.
 
         A line that first misses at observation b stops at the one before, but always takes its
@@ -265,7 +298,22 @@ class LookAhead:
         stop = (row + self._allowed[stop]).minimum(end)
         stop = torch.where(missed < NEVER, stop, end)
         cut = stop == last if self._changed is None else (stop == last) | self._changed[stop]
-        return torch.where(stop == last, NEVER, stop - row), cut
+        reach = stop - row
+        if self._own is not None:
+            nearest = row + self._nearest(rows, knot, self._model.bounded_step(state))
+            nearest = nearest.maximum(row + self._least[knot]).minimum(end)
+            stop = torch.where(self._own[knot], nearest, stop)
+        return Stop(stop - row, reach, cut)
+
+    def _nearest(
+        self, rows: Int[Tensor, " rows"], knot: Int[Tensor, " rows"], step: Float[Tensor, " rows"]
+    ) -> Int[Tensor, " rows"]:
+        """The observation of its row that is nearest to the end of a step."""
+        wanted = self._clock[knot] + step
+        clock = self._clock.unflatten(0, (-1, self._width))[rows]
+        after = torch.searchsorted(clock, wanted[:, None]).clamp(1, self._width - 1)
+        middle = (clock.gather(1, after - 1) + clock.gather(1, after))[:, 0] / 2
+        return after[:, 0] - (wanted < middle).long()
 
     def _first_misses(
         self, lines: Any, knot: Int[Tensor, " rows"], end: Int[Tensor, " rows"], block: int
@@ -300,39 +348,43 @@ def next_true(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
 class Planned:
     """Stops at knots that are known."""
 
-    def __init__(self, knots: Knots):
+    def __init__(self, knots: Knots, batch: Sequences):
         # The last observation of a row is never a knot: found there, there is none.
         following = next_true(knots.at).roll(-1, dims=1)
         there = knots.at.gather(1, following)
         there[:, -1] = False
-        self._next, self._cut = torch.where(there, following, NEVER), knots.cut
+        end = batch.lengths[:, None] - 1
+        self._next, self._cut = torch.where(there, following, end), knots.cut
 
     def following(
         self,
         lines: Any,
+        state: Float[Tensor, "rows state"],
         rows: Int[Tensor, " rows"],
         knot: Int[Tensor, " rows"],
         length: Int[Tensor, " rows"],
-    ) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
+    ) -> Stop:
         """Look it up."""
-        return self._next[rows, knot], self._cut[rows, knot]
+        following = self._next[rows, knot]
+        return Stop(following, following, self._cut[rows, knot])
 
 
 def _drawn(
+    name: str,
     batch: Sequences,
     generator: torch.Generator | None,
-    explore: float | Bool[Tensor, "batch time"],
+    chance: float | Bool[Tensor, "batch time"],
 ) -> Bool[Tensor, "batch time"]:
-    """Where segments go on regardless: drawn for all observations at once, so that it does not
-    depend on how the search goes about it."""
-    if isinstance(explore, Tensor):
-        return explore.to(batch.mask.device)
-    if not 0 <= explore <= 1:
-        raise InvalidInput(f"explore must be a probability between 0 and 1; got {explore}.")
-    if explore == 0:
+    """Where something is to happen: drawn for all observations at once, so that it does not depend
+    on how the search goes about it; or what was drawn before."""
+    if isinstance(chance, Tensor):
+        return chance.to(batch.mask.device)
+    if not 0 <= chance <= 1:
+        raise InvalidInput(f"{name} must be a probability between 0 and 1; got {chance}.")
+    if chance == 0:
         return torch.zeros_like(batch.mask)
     device = "cpu" if generator is None else generator.device
-    drawn = torch.rand(batch.mask.shape, generator=generator, device=device) < explore
+    drawn = torch.rand(batch.mask.shape, generator=generator, device=device) < chance
     return drawn.to(batch.mask.device)
 
 

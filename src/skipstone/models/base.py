@@ -93,7 +93,8 @@ class Losses:
     """Number of step sizes in `step`: how many segments its mean is over."""
 
     mean_step: float
-    """Mean time between two cell updates after the context, in the model's unit of time."""
+    """Mean time between two cell updates after the context, in the model's unit of time; of a
+    `PCODE`, as the search would have it."""
 
     num_updates: int
     """Cell updates of the batch, with those of the context."""

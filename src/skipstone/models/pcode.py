@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_number
 from skipstone.knots import Knots, LookAhead, Planned, Stops, walk
 from skipstone.models.base import (
     Losses,
@@ -72,12 +72,18 @@ class PCODEConfig(ModelConfig):
     model that skips sees nothing: how things move, after a collision say, it then has to work out
     by one step of its cell, where an RNN looks at the last two observations."""
 
+    step_layers: int = 1
+    """Layers of what predicts the length of a step from the state: 1, a linear one, as in the
+    paper, or more, for a residual MLP. When a line will break, at the next collision say, is not a
+    linear matter."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.hidden % 2:
             raise InvalidInput(
                 f"hidden must be even, half position and half velocity; got {self.hidden}."
             )
+        require_number("step_layers", self.step_layers, 1, whole=True)
         for name in ("min_step", "max_step", "velocity_scale"):
             require_positive(name, getattr(self, name))
         if self.reads not in READS:
@@ -142,7 +148,11 @@ class PCODE(Model[PCODEConfig]):
         # A displacement is a difference of two readings, from which a bias would cancel.
         bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
-        self.step_size = nn.Linear(hidden, 1)
+        self.step_size = (
+            nn.Linear(hidden, 1)
+            if config.step_layers == 1
+            else ResidualMLP(hidden, hidden, 1, config.step_layers)
+        )
 
     @property
     def min_step(self) -> float:
@@ -153,7 +163,7 @@ class PCODE(Model[PCODEConfig]):
 
     def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
         """Position and velocity zero."""
-        return self.step_size.weight.new_zeros(rows, self.config.hidden)
+        return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
     def readings(
         self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
@@ -321,6 +331,7 @@ class PCODE(Model[PCODEConfig]):
         generator: torch.Generator | None = None,
         explore: float | Bool[Tensor, "batch time"] = 0.01,
         overshoot: float = 0.0,
+        own_steps: float | Bool[Tensor, "batch time"] = 0.0,
         step_loss: str = "difference",
         knots: Knots | None = None,
         seen: Float[Tensor, "batch time dim"] | None = None,
@@ -335,6 +346,12 @@ class PCODE(Model[PCODEConfig]):
         `overshoot` is the weight of an extra error, one observation past the end of each segment.
         It teaches lines to go a little further than they have to, so that the search finds longer
         steps much earlier; see `OVERSHOOT_CAP`. The paper has none.
+
+        `own_steps` is the share of segments that end where the model would have ended them, not
+        where the search does; its predicted steps are taught the latter all the same. A model that
+        only ever began its segments where the search put them does not know the places where it
+        will begin them itself. Instead of a share, it can be what was drawn, like `explore`. The
+        paper has none.
 
         `step_loss` is what the squared error of a predicted step is taken of: its `difference` to
         the length that was found, as in the paper, or the logarithm of their `ratio`. Three
@@ -353,9 +370,9 @@ class PCODE(Model[PCODEConfig]):
                     "a PCODE's loss needs a tolerance (or knots found before); got neither. Start "
                     "from the training loss of an RNN on the same data."
                 )
-            stops: Stops = LookAhead(self, batch, tolerance, generator, explore)
+            stops: Stops = LookAhead(self, batch, tolerance, generator, explore, own_steps)
         else:
-            stops = Planned(knots)
+            stops = Planned(knots, batch)
         walked = walk(self, batch, stops, seen)
         targets = Targets.of(batch, walked, self.clock(batch.times), self.config.num_context)
         states, lines = walked.states, walked.lines

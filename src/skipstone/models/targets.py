@@ -48,7 +48,7 @@ class Targets:
     """Segments whose length was chosen: those after the context."""
 
     free_lengths: Float[Tensor, " free"]
-    """Their lengths."""
+    """What their lengths should have been."""
 
     free_cut: Bool[Tensor, " free"]
     """True where a length is only a lower bound."""
@@ -68,9 +68,8 @@ class Targets:
         row, index = at.nonzero(as_tuple=True)
         number = walk.number[row, order[row, index]]
         time = clock[row, index]
-        # The knots of a row are neighbours here; the last one's segment lasts to the row's end.
+        # The knots of a row are neighbours here.
         last = torch.cat([row[1:] != row[:-1], row.new_ones(1, dtype=torch.bool)])
-        following = torch.where(last, clock[row, -1], time.roll(-1))
 
         # From row-by-row order to round-by-round order.
         place = number.argsort()
@@ -80,10 +79,12 @@ class Targets:
         point_row, point_index = predicted.nonzero(as_tuple=True)
         point_segment = walk.number[point_row, order[point_row, point_index - 1]]
         free = (index >= num_context - 1)[place].nonzero()[:, 0]
-        # Not last in its row, so that another knot and at least one more observation follow.
-        ended = (~last & (index >= num_context - 1) & ~cut[row, index]).nonzero()[:, 0]
+        # Not last in its row, so that another knot and at least one more observation follow; and
+        # not past where it should have ended.
+        ended = ~last & (index >= num_context - 1) & ~cut[row, index]
+        ended = (ended & (index.roll(-1) <= walk.reach[row, index])).nonzero()[:, 0]
         past_row, past_index = row[ended], index.roll(-1)[ended] + 1
-        lengths = (following - time)[place]
+        lengths = (clock[row, walk.reach[row, index]] - time)[place]
         start_time = time[place]
         return cls(
             predicted=predicted,

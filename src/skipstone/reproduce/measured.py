@@ -14,7 +14,7 @@ from skipstone.progress import Progress, silent
 from skipstone.tasks.load import load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.jobs import measure_run
-from skipstone.training.recipe import PRESETS, preset_for
+from skipstone.training.recipe import PRESETS, STEPPING, preset_for
 from skipstone.training.report import read_evaluation
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
@@ -65,7 +65,8 @@ class Measured:
         `finer`, or the whole `recipe`, if it is no preset's. Studies vary something on purpose."""
         config, task = self.run.config, find_task(self.task)
         presets = (preset_for(name, self.task) for name in PRESETS)
-        same = (p for p in presets if _but_steps(asdict(p.recipe)) == _but_steps(config["recipe"]))
+        recipe = self._schedule(config["recipe"])
+        same = (preset for preset in presets if self._schedule(asdict(preset.recipe)) == recipe)
         preset = next(same, None)
         if preset is None:
             return {"recipe"}
@@ -79,16 +80,18 @@ class Measured:
         }
         return {name for name, different in differs.items() if different}
 
+    def _schedule(self, recipe: dict[str, Any]) -> dict[str, Any]:
+        """What of a recipe matters to this model, but for the number of steps."""
+        kind = self.run.config["model"]["kind"]
+        without = {"steps", *(STEPPING if kind != "pcode" else ())}
+        return {name: value for name, value in recipe.items() if name not in without}
+
     @property
     def training(self) -> list[dict[str, float]]:
         """The validations of its training, in order: a dictionary for each row of metrics.csv, with
         step, training_loss, mean_step, validation_error, learning_rate and wall_seconds."""
         with (self.run.folder / METRICS).open(encoding="utf-8", newline="") as file:
             return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file)]
-
-
-def _but_steps(recipe: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in recipe.items() if name != "steps"}
 
 
 def measure_runs(

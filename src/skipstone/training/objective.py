@@ -17,7 +17,7 @@ from skipstone.sequences import Sequences
 from skipstone.training.recipe import Recipe
 
 # What a stream of random numbers is for; each has its own.
-_ORDER, _EXPLORE, _NOISE = 0, 1, 2
+_ORDER, _EXPLORE, _NOISE, _OWN_STEPS = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,16 @@ class Objective:
         if not isinstance(model, PCODE):
             return model.loss(batch, seen=seen)
         assert self.tolerance is not None
-        draws = self._random(_EXPLORE, step).random(shape)
-        forced = torch.as_tensor(draws < self.recipe.explore)[share, :width]
+
+        def drawn(stream: int, chance: float) -> Tensor:
+            return torch.as_tensor(self._random(stream, step).random(shape) < chance)[share, :width]
+
         tolerance = self.recipe.tolerance_at(step, self.tolerance, self.variance)
         return model.loss(
             batch,
             tolerance,
-            explore=forced,
+            explore=drawn(_EXPLORE, self.recipe.explore),
+            own_steps=drawn(_OWN_STEPS, self.recipe.own_steps),
             overshoot=self.recipe.overshoot,
             step_loss=self.recipe.step_loss,
             seen=seen,

@@ -43,6 +43,10 @@ class Recipe:
     overshoot: float = 0.3
     """Weight of the error one observation past each segment's end; the paper has 0."""
 
+    own_steps: float = 0.8
+    """Share of segments that a PC-ODE ends where it would itself, to learn to go on from there,
+    while it is still told where the search would have ended them; the paper has 0."""
+
     step_loss: str = "ratio"
     """What is learned of step sizes: the `ratio` of predicted to found ones, or, as in the paper,
     their `difference`, which is all about the longest ones."""
@@ -74,8 +78,9 @@ class Recipe:
         require_number("patience", self.patience, 0, whole=True)
         for name in ("gradient_clip", "overshoot", "noise", "anneal_from"):
             require_number(name, getattr(self, name), 0)
-        if not 0 <= self.explore <= 1:
-            raise InvalidInput(f"explore must be between 0 and 1; got {self.explore}.")
+        for name in ("explore", "own_steps"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{name} must be between 0 and 1; got {getattr(self, name)}.")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise InvalidInput(f"learning_rate must be positive; got {self.learning_rate}.")
         for name, known in (
@@ -111,6 +116,10 @@ class Recipe:
     def _settled(self, step: int) -> float:
         """How far a step is on the way there."""
         return min(1.0, step / (0.6 * self.steps))
+
+
+STEPPING = ("explore", "overshoot", "own_steps", "step_loss", "anneal_from")
+"""Fields of a recipe that only a PC-ODE minds: how it learns to take steps."""
 
 
 def _one_cycle(step: int, steps: int) -> float:
@@ -152,6 +161,9 @@ class Preset:
     """Of a PC-ODE: what its encoder is shown at an update, see `PCODEConfig`. Models that update
     at every observation are shown all of them."""
 
+    step_layers: int = 3
+    """Of a PC-ODE: layers of what predicts the length of its steps."""
+
     solver: str = "dopri5"
     """Of models that integrate an ODE. `rk4` takes four evaluations for each interval between
     observations, where `dopri5` takes as many as the stiffest row of a batch needs."""
@@ -160,6 +172,7 @@ class Preset:
 _PAPER = Preset(
     hidden=128,
     reads="values",
+    step_layers=1,
     recipe=Recipe(
         steps=10_000,
         batch_size=256,
@@ -168,6 +181,7 @@ _PAPER = Preset(
         schedule="decay",
         gradient_clip=0.0,
         overshoot=0.0,
+        own_steps=0.0,
         step_loss="difference",
         anneal_from=0.0,
     ),
