@@ -16,6 +16,8 @@ class Viewer {
       speed: find(".speed select"),
       summary: find("#task-summary"),
     };
+    // Tells of every panel when it first has a size, and when that changes.
+    this.sizes = new ResizeObserver(() => this.show());
     this.frame = null; // The next frame of the animation, while it plays.
     this.tabs = examples.map((example) => find(".tasks").appendChild(makeTab(example)));
     this.listen();
@@ -23,7 +25,7 @@ class Viewer {
   }
 
   listen() {
-    const { button, scrubber, grid } = this.parts;
+    const { button, scrubber } = this.parts;
     this.tabs.forEach((tab, index) =>
       tab.addEventListener("click", (event) => {
         this.select(index);
@@ -38,7 +40,6 @@ class Viewer {
     });
     document.addEventListener("keydown", (event) => this.press(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.relook());
-    new ResizeObserver(() => this.show()).observe(grid);
   }
 
   // At rest an example shows its end, where all of it can be seen.
@@ -54,6 +55,8 @@ class Viewer {
     grid.replaceChildren(...this.panels.map((panel) => panel.figure), makeKey(example));
     [scrubber.min, scrubber.max] = [example.start, example.end];
     this.time = this.frame === null ? example.end : example.start;
+    this.sizes.disconnect();
+    for (const panel of this.panels) this.sizes.observe(panel.canvas);
     this.relook();
   }
 
