@@ -208,8 +208,9 @@ _CPU_STEPS = {
 _CPU_TOLERANCE = {
     "lines": 1e-5,
     "circles": 5e-3,
-    "billiards1d": 1.5e-5,
-    "billiards2d": 1.5e-5,
+    "billiards1d": 5e-6,
+    "billiards2d": 8e-6,
+    "pixels1d": 1e-4,
     "pixels2d": 1e-2,
     "shots": 5e-6,
 }
