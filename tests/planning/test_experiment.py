@@ -30,7 +30,7 @@ def models() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def content() -> dict[str, Any]:
-    return run_experiment(models(), SMALL, lambda what, share: None)
+    return run_experiment(models(), SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
 
 
 def test_the_same_seed_gives_the_same_tables_and_results(content: dict[str, Any]) -> None:
-    again = Experiment(models(), SMALL).curves()
+    again = Experiment(models(), SMALL).curves(SIMULATOR)
     assert [point.value for point in again[0].success] == [
         point["value"] for point in content["results"][0]["success"]
     ]
@@ -158,6 +158,38 @@ def test_the_command_writes_results_and_pictures(
     said = capsys.readouterr().out
     assert "cross-entropy" in said
     assert f"wrote {tmp_path / 'planning.json'}" in said
+
+
+def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = sorted(str(path) for path in runs.iterdir())
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    played, search = [], Experiment.searches
+
+    def searches(self: Experiment, name: str) -> Any:
+        if name == "RNN" and played.count("PC-ODE") == 1 and "RNN" not in played:
+            played.append(name)
+            raise KeyboardInterrupt
+        played.append(name)
+        return search(self, name)
+
+    monkeypatch.setattr(Experiment, "searches", searches)
+    assert command(*folders, *size, monkeypatch=monkeypatch) != 0
+    assert not (tmp_path / "planning.json").exists()
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    assert played == [SIMULATOR, "PC-ODE", "RNN", SIMULATOR, "RNN"]
+    assert not (tmp_path / "planning-unfinished.json").exists()
+    first = json.loads((tmp_path / "planning.json").read_text())
+    # As if it had never been interrupted.
+    assert command(*folders, *size, "--again", monkeypatch=monkeypatch) == 0
+    second = json.loads((tmp_path / "planning.json").read_text())
+    assert first["results"] == second["results"]
+    assert played[5:] == [SIMULATOR, "PC-ODE", "RNN"]
+    # Other tables, other results.
+    size[1] = "4"
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    assert played[8:] == [SIMULATOR, "PC-ODE", "RNN"]
 
 
 def test_show_draws_and_animates_one_shot(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
+from torch import Tensor
 
 from skipstone.errors import require_number
 from skipstone.evaluation.estimate import Bootstrap, Estimate
@@ -127,35 +129,39 @@ class Experiment:
         models = {name: imagined(model) for name, model in self._models.items()}
         return {SIMULATOR: TrueScore, **models}
 
-    def curves(self) -> list[Result]:
-        """Random shooting with more and more rollouts: the paper's figure.
+    def curves(self, name: str) -> list[Result]:
+        """A contestant's random shooting with more and more rollouts: the paper's figure.
 
         All candidates are scored once. Success with n rollouts is that of the best of n random
         ones of them, averaged over all choices of n, so that it depends on the luck of the tables
         but hardly on that of the candidates.
         """
         counts = [n for n in MARKS if n < self._settings.rollouts] + [self._settings.rollouts]
-        candidates = ShotSpace().sample(self._rng(), len(self.tables), self._settings.rollouts)
-        won = (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
+        candidates, won = self._candidates
+        score = self.contestants(*MEASURES.values())[name](self.tables)
+        self._watch(score, name, "random")
+        scores = score.measured(candidates).numpy()
         results = []
-        for name, score_for in self.contestants(*MEASURES.values()).items():
-            score = score_for(self.tables)
-            self._watch(score, name, "random")
-            scores = score.measured(candidates).numpy()
-            # The simulator is exact: it has no other way to measure.
-            for column, times in enumerate(["all times"] if name == SIMULATOR else MEASURES):
-                shares = best_of(scores[..., column], won, counts)
-                results.append(self._result(name, "random", times, counts, shares, score))
+        # The simulator is exact: it has no other way to measure.
+        for column, times in enumerate(["all times"] if name == SIMULATOR else MEASURES):
+            shares = best_of(scores[..., column], won, counts)
+            results.append(self._result(name, "random", times, counts, shares, score))
         return results
 
-    def searches(self) -> list[Result]:
-        """The better planners, with the same number of rollouts."""
-        results = self._cross_entropies(SIMULATOR, TrueScore(self.tables), [self._cross_entropy])
-        for name, model in self._models.items():
-            score = ImaginedScore(model, self.tables, closest_approach)
-            results += self._cross_entropies(name, score, [self._cross_entropy, self._cautious])
-            results += [self._mirrored(name, model), self._descended(name, model)]
-        return results
+    @cached_property
+    def _candidates(self) -> tuple[Tensor, Bool[np.ndarray, "tables candidates"]]:
+        """Random shots, the same for everyone, and which of them truly succeed."""
+        candidates = ShotSpace().sample(self._rng(), len(self.tables), self._settings.rollouts)
+        return candidates, (TrueScore(self.tables)(candidates) < POCKET_RADIUS).numpy()
+
+    def searches(self, name: str) -> list[Result]:
+        """The better planners for a contestant, with the same number of rollouts."""
+        if name == SIMULATOR:
+            return self._cross_entropies(name, TrueScore(self.tables), [self._cross_entropy])
+        model = self._models[name]
+        score = ImaginedScore(model, self.tables, closest_approach)
+        results = self._cross_entropies(name, score, [self._cross_entropy, self._cautious])
+        return [*results, self._mirrored(name, model), self._descended(name, model)]
 
     def _cross_entropies(
         self, name: str, score: Any, planners: Sequence[CrossEntropy]
@@ -250,17 +256,36 @@ class Experiment:
         )
 
 
+Kept = dict[str, list[dict[str, Any]]]
+"""Results by contestant, as plain data."""
+
+
 def run_experiment(
-    models: Mapping[str, Model[Any]], settings: Settings, progress: Progress
+    models: Mapping[str, Model[Any]],
+    settings: Settings,
+    progress: Progress = silent,
+    known: Kept | None = None,
+    keep: Callable[[Kept], None] = lambda results: None,
 ) -> dict[str, Any]:
-    """Everything the experiment measures, as plain data."""
+    """Everything the experiment measures, as plain data.
+
+    `known` are results of contestants that have played already; whenever another one has, `keep` is
+    told all there are. Wall times are always measured, since contestants take turns at it.
+    """
     experiment = Experiment(models, settings, progress)
-    began = perf_counter()
-    results = [*experiment.curves(), *experiment.searches()]
+    began, found = perf_counter(), dict(known or {})
+    for name in experiment.contestants():
+        if name not in found:
+            played = [*experiment.curves(name), *experiment.searches(name)]
+            found[name] = [asdict(result) for result in played]
+            keep(found)
+    # Random shooting first, of everyone, as it is what is compared.
+    results = [result for name in experiment.contestants() for result in found[name]]
+    results.sort(key=lambda result: result["planner"] != "random")
     walls = experiment.wall_times()
     return {
         "settings": asdict(settings),
-        "results": [asdict(result) for result in results],
+        "results": results,
         "seconds_per_shot": {name: asdict(estimate) for name, estimate in walls.items()},
         "wall_seconds": round(perf_counter() - began, 1),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,15 @@ from rich import box
 from rich.table import Column, Table
 
 from skipstone.errors import InvalidInput
-from skipstone.files import write_json
+from skipstone.files import read_json, write_json
 from skipstone.models.base import Model
-from skipstone.planning.experiment import SIMULATOR, Settings, plan_mirrored, run_experiment
+from skipstone.planning.experiment import (
+    SIMULATOR,
+    Kept,
+    Settings,
+    plan_mirrored,
+    run_experiment,
+)
 from skipstone.planning.game import ImaginedScore, MirroredScore, TrueScore, closest_approach
 from skipstone.planning.picture import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.plotting import (
@@ -34,8 +41,8 @@ from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RESULTS, FIGURE = "planning.json", "planning.png"
-"""Files the experiment writes."""
+RESULTS, FIGURE, UNFINISHED = "planning.json", "planning.png", "planning-unfinished.json"
+"""Files the experiment writes; the last is there only until it is finished."""
 
 COLUMNS = ["model", "planner", "measured", "success %", "updates", "evals", "s/shot"]
 """Of the table of results."""
@@ -85,19 +92,57 @@ def _can_play(run: Run) -> bool:
     return run.finished and run.config.get("data", {}).get("task") == SHOTS.name
 
 
-def report_experiment(runs: dict[str, Run], settings: Settings, out: Path) -> Table:
-    """Run the experiment, keep its results and its figure in a folder, and return its table."""
+def report_experiment(
+    runs: dict[str, Run], settings: Settings, out: Path, again: bool = False
+) -> Table:
+    """Run the experiment, keep its results and its figure in a folder, and return its table.
+
+    What an interrupted one has found is kept there, too. Contestants whose results are there, of
+    the same weights, tables and rollouts, do not play again unless told so.
+    """
     models: dict[str, Model[Any]] = {name: run.load() for name, run in runs.items()}
-    with bars() as progress:
-        content = run_experiment(models, settings, progress)
-    content["models"] = {
+    about = {
         name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / WEIGHTS)}
         for name, run in runs.items()
     }
+    known, about = ({}, about) if again else _known(about, settings, out)
+    for one in about.values():
+        one.setdefault("commit", provenance()["commit"])
+
+    def keep(results: Kept) -> None:
+        part = [result for each in results.values() for result in each]
+        done = {name: one for name, one in about.items() if name in results}
+        write_json(
+            out / UNFINISHED, {"settings": asdict(settings), "results": part, "models": done}
+        )
+
+    with bars() as progress:
+        content = run_experiment(models, settings, progress, known, keep)
+    content["models"] = about
     content.update(provenance())
     write_json(out / RESULTS, content)
+    (out / UNFINISHED).unlink(missing_ok=True)
     save_figure(draw_success(content), out / FIGURE)
     return results_table(content)
+
+
+def _known(
+    about: dict[str, dict[str, Any]], settings: Settings, out: Path
+) -> tuple[Kept, dict[str, dict[str, Any]]]:
+    """Results in a folder of contestants that these runs are, and what is known about them: also
+    the commit that they played with."""
+    known, about = {}, dict(about)
+    for file in (out / RESULTS, out / UNFINISHED):
+        content = read_json(file) if file.is_file() else {}
+        if content.get("settings") != asdict(settings):
+            continue
+        for name, one in about.items():
+            recorded = content["models"].get(name, {})
+            if recorded.get("weights_sha256") == one["weights_sha256"]:
+                known[name] = [r for r in content["results"] if r["contestant"] == name]
+                commit = recorded.get("commit", content.get("commit"))
+                about[name] = {**one, "commit": commit}
+    return known, about
 
 
 def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple[str, list[Path]]:
