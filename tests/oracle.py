@@ -40,7 +40,7 @@ def masked_training_step(
             before = max(index - 1, 0)
             gap = (time[:, index] - time[:, before])[:, None]
             change = batch.values[:, index] - batch.values[:, before]
-            parts.append(torch.where(gap > 0, config.min_step * change / gap, 0))
+            parts.append(torch.where(gap > 0, config.min_step * change / gap.clamp(min=0.1), 0))
         if batch.controls is not None:
             parts.append(batch.controls[:, index])
         return model.encoder(torch.cat(parts, dim=1))

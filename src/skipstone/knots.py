@@ -71,7 +71,8 @@ class Knots:
 
     cut: Bool[Tensor, "batch time"]
     """True at the start of segments that the end of the data or a change of control cut short,
-    so that their length is only a lower bound."""
+    so that their length is only a lower bound. In a walk with `own_steps`, of those for which that
+    is true of their reach."""
 
     @property
     def count(self) -> Int[Tensor, " batch"]:
@@ -111,7 +112,7 @@ class Stop(NamedTuple):
     """The observation at which it should have ended, which is what a predicted step is taught."""
 
     cut: Bool[Tensor, " rows"]
-    """Whether it could have reached further, had the data or the control gone on."""
+    """Whether its reach is only a lower bound: the data or the control did not go on."""
 
 
 @runtime_checkable
@@ -300,20 +301,27 @@ class LookAhead:
         cut = stop == last if self._changed is None else (stop == last) | self._changed[stop]
         reach = stop - row
         if self._own is not None:
-            nearest = row + self._nearest(rows, knot, self._model.bounded_step(state))
-            nearest = nearest.maximum(row + self._least[knot]).minimum(end)
-            stop = torch.where(self._own[knot], nearest, stop)
+            nearest = self._nearest(rows, knot, end, self._model.bounded_step(state))
+            stop = torch.where(self._own[knot], nearest.maximum(row + self._least[knot]), stop)
+            stop = stop.minimum(end)
         return Stop(stop - row, reach, cut)
 
     def _nearest(
-        self, rows: Int[Tensor, " rows"], knot: Int[Tensor, " rows"], step: Float[Tensor, " rows"]
+        self,
+        rows: Int[Tensor, " rows"],
+        knot: Int[Tensor, " rows"],
+        end: Int[Tensor, " rows"],
+        step: Float[Tensor, " rows"],
     ) -> Int[Tensor, " rows"]:
-        """The observation of its row that is nearest to the end of a step."""
+        """The observation nearest to where a rollout would end a step; like there, a remainder
+        shorter than the shortest step is taken in."""
         wanted = self._clock[knot] + step
         clock = self._clock.unflatten(0, (-1, self._width))[rows]
         after = torch.searchsorted(clock, wanted[:, None]).clamp(1, self._width - 1)
         middle = (clock.gather(1, after - 1) + clock.gather(1, after))[:, 0] / 2
-        return after[:, 0] - (wanted < middle).long()
+        nearest = rows * self._width + after[:, 0] - (wanted < middle).long()
+        remains = self._clock[end] - wanted
+        return torch.where(remains < self._model.min_step * (1 - _SAME_TIME), end, nearest)
 
     def _first_misses(
         self, lines: Any, knot: Int[Tensor, " rows"], end: Int[Tensor, " rows"], block: int

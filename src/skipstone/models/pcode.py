@@ -47,7 +47,8 @@ READS = ("values", "motion")
 
 CHORD = (0.1, 1.0)
 """Shortest and longest stretch, in the model's unit of time, over which a rollout takes the rate of
-change at a segment's end: one observation, as in training, or what there is of the segment."""
+change at a segment's end: one typical observation, or what there is of the segment. In training
+the shortest one bounds rates between observations that are close together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +69,11 @@ class PCODEConfig(ModelConfig):
 
     reads: str = "values"
     """What the encoder is shown at an update: `values`, the observation there, as in the paper; or
-    `motion`, also how fast observations were changing on the way there. Between two updates a
-    model that skips sees nothing: how things move, after a collision say, it then has to work out
-    by one step of its cell, where an RNN looks at the last two observations."""
+    `motion`, also how fast observations were changing on the way there, per shortest step. Between
+    two updates a model that skips sees nothing: how things move, after a collision say, it then has
+    to work out by one step of its cell, where an RNN looks at the last two observations. In
+    training the rate is that since the observation before, in a rollout that of the path over the
+    last unit of time: the more regular the data, the more alike they are."""
 
     step_layers: int = 1
     """Layers of what predicts the length of a step from the state: 1, a linear one, as in the
@@ -169,13 +172,14 @@ class PCODE(Model[PCODEConfig]):
         self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time reading"]:
         """What the encoder is shown of observations that follow each other after these gaps: with
-        `reads="motion"` also their rates of change since the one before, zero for the first. Rates
-        are per shortest step, and so the same however finely a motion is observed."""
+        `reads="motion"` also their rates of change since the one before, zero for the first, per
+        shortest step."""
         if self.config.reads == "values":
             return values
-        # Padding has no gap, and no rate.
+        # Padding has no gap, and no rate. Observations that are close together would have any.
         gaps = gaps[:, 1:, None]
-        rates = values.diff(dim=1) * (self.min_step / torch.where(gaps > 0, gaps, torch.inf))
+        chords = torch.where(gaps > 0, gaps.clamp(min=CHORD[0]), torch.inf)
+        rates = values.diff(dim=1) * (self.min_step / chords)
         return torch.cat([values, F.pad(rates, (0, 0, 1, 0))], dim=-1)
 
     def encode(
