@@ -107,6 +107,7 @@ def aim_steps(model: PCODE, context: Sequences, wanted: float, roll: Callable[[]
     Its weights make the spread; its bias is found by trying, since the end cuts last steps short.
     """
     states = read_context(model, context)
+    assert isinstance(model.step_size, torch.nn.Linear)
     weight, bias = model.step_size.weight, model.step_size.bias
     spread = STEP_SPREAD * (wanted - model.config.min_step)
     weight.mul_(spread / float((states @ weight[0]).std()) if len(states) > 1 else 0.0)

@@ -51,6 +51,12 @@ def small_pcode(seed: int, dim: int = 2, **options: object) -> PCODE:
     return model
 
 
+def step_layer(model: PCODE) -> torch.nn.Linear:
+    """The layer that predicts steps, of a model that has one."""
+    assert isinstance(model.step_size, torch.nn.Linear)
+    return model.step_size
+
+
 class ScriptedPCODE(PCODE):
     """A model whose predicted steps are written down: by row, then by update."""
 
@@ -92,5 +98,5 @@ def linear_pcode(rate: float, step: float, **options: object) -> PCODE:
         model.decoder.first.weight[0, 0] = 1.0
         velocity = 0.5 * model.config.velocity_scale
         model.decoder.last.weight[0, 0] = rate / velocity
-        model.step_size.bias.fill_(step - model.config.min_step)
+        step_layer(model).bias.fill_(step - model.config.min_step)
     return model

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import oracle
 from helpers import lengths, random_batch, small_pcode
 from skipstone import PCODE, Sequences, find_knots
+from skipstone.knots import LookAhead, walk
 
 EXACT = 1e-10
 
@@ -38,6 +39,7 @@ def drawn(batch: Sequences, seed: int, explore: float) -> torch.Tensor:
     min_step=st.sampled_from([0.1, 1.0, 2.5]),
     tolerance=st.sampled_from([0.0, 1e-3, 0.03, 0.1, 0.3, 1.0, float("inf")]),
     explore=st.sampled_from([0.0, 0.01, 0.3]),
+    own_steps=st.sampled_from([0.0, 0.5, 1.0]),
 )
 def test_fast_training_step_is_the_papers(
     seed: int,
@@ -50,7 +52,9 @@ def test_fast_training_step_is_the_papers(
     min_step: float,
     tolerance: float,
     explore: float,
+    own_steps: float,
 ) -> None:
+    """With `own_steps` it is the paper's with segments that the model ends itself."""
     batch = random_batch(seed, sizes, control=control, spacing=0.3)
     model = small_pcode(
         seed,
@@ -62,11 +66,16 @@ def test_fast_training_step_is_the_papers(
         min_step=min_step,
         time_unit=0.3,
     )
-    generator = torch.Generator().manual_seed(seed)
-    expected = oracle.masked_training_step(model, batch, tolerance, drawn(batch, seed, explore))
-    knots = find_knots(model, batch, tolerance, generator, explore)
-    assert torch.equal(knots.at, expected.knots)
-    losses = model.loss(batch, knots=knots)
+    forced, own = drawn(batch, seed, explore), drawn(batch, seed + 1, own_steps)
+    expected = oracle.masked_training_step(model, batch, tolerance, forced, own)
+    stops = LookAhead(model, batch, tolerance, None, forced, own)
+    assert torch.equal(walk(model, batch, stops).knots.at, expected.knots)
+    losses = model.loss(batch, tolerance, explore=forced, own_steps=own)
+    if not own_steps:
+        generator = torch.Generator().manual_seed(seed)
+        knots = find_knots(model, batch, tolerance, generator, explore)
+        assert torch.equal(knots.at, expected.knots)
+        assert torch.equal(model.loss(batch, knots=knots).total, losses.total)
     assert abs(losses.prediction - expected.prediction) < EXACT
     assert abs(losses.step - expected.step) < EXACT
     assert abs(losses.total - expected.total) < EXACT

@@ -15,10 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from helpers import ScriptedPCODE, lengths, linear_pcode, random_batch, small_pcode
+from helpers import (
+    ScriptedPCODE,
+    lengths,
+    linear_pcode,
+    random_batch,
+    small_pcode,
+    step_layer,
+)
 from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
 from skipstone.knots import LookAhead, walk
 from skipstone.models.pcode import READS, STEP_LOSS_WEIGHTS
+from skipstone.models.targets import Targets
 
 seeds = st.integers(0, 10_000)
 
@@ -199,6 +207,21 @@ def test_own_steps_are_fitted_where_they_end_and_taught_where_they_should_have(
     assert losses.mean_step == pytest.approx(torch.stack(steps).mean().item())
 
 
+def test_overshoot_is_not_asked_of_lines_that_went_too_far() -> None:
+    """Own steps that end before, at and beyond where the search would end them, at 3."""
+    values = torch.tensor([0.0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1], dtype=torch.float64)
+    batch = Sequences.from_array(values[None, :, None].expand(3, -1, -1))
+    model = ScriptedPCODE([[2.0, 20.0], [3.0, 20.0], [4.0, 20.0]])
+    with torch.no_grad():
+        model.decoder.last.weight.zero_()
+    own = torch.ones(3, 11, dtype=torch.bool)
+    walked = walk(model, batch, LookAhead(model, batch, 0.5, None, 0.0, own))
+    assert walked.reach[:, 0].tolist() == [3, 3, 3]
+    targets = Targets.of(batch, walked, model.clock(batch.times), 1)
+    assert targets.past.tolist() == [3, 11 + 4]
+    close(targets.free_lengths[:3], torch.full((3,), 3.0).double())
+
+
 def test_the_cell_runs_only_where_there_is_a_knot() -> None:
     batch, model, seen = random_batch(0, [20, 9, 15]), small_pcode(1), []
     model.cell.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
@@ -230,9 +253,9 @@ def test_mean_step_counts_segments_after_the_context() -> None:
 def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
     batch, model = random_batch(0, [12], irregular=False), small_pcode(0)
     with torch.no_grad():
-        model.step_size.weight.zero_()
+        step_layer(model).weight.zero_()
         for predicted, expected in ((3.0, (8.0 - 3.0) ** 2), (9.0, 0.0)):
-            model.step_size.bias.fill_(predicted - 1)
+            step_layer(model).bias.fill_(predicted - 1)
             step = model.loss(batch, float("inf"), explore=0).step
             assert float(step) == pytest.approx(expected)
 
@@ -249,9 +272,9 @@ def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
 def test_a_ratio_is_as_wrong_as_its_logarithm(predicted: float, expected: float) -> None:
     batch, model = random_batch(0, [12], irregular=False), small_pcode(0)
     with torch.no_grad():
-        model.step_size.weight.zero_()
+        step_layer(model).weight.zero_()
         # Below min_step, 1, the LeakyReLU has a slope of 0.01.
-        model.step_size.bias.fill_((predicted - 1) * (1 if predicted >= 1 else 100))
+        step_layer(model).bias.fill_((predicted - 1) * (1 if predicted >= 1 else 100))
         losses = model.loss(batch, float("inf"), explore=0, step_loss="ratio")
     assert float(losses.step) == pytest.approx(expected, rel=1e-5)
     weighted = STEP_LOSS_WEIGHTS["ratio"] * float(losses.step)
@@ -463,7 +486,7 @@ def test_bad_uses_are_explained() -> None:
 def test_weights_that_are_not_finite_are_reported_not_looped_over() -> None:
     model, batch = small_pcode(0), random_batch(0, [6])
     with torch.no_grad():
-        model.step_size.bias.fill_(float("nan"))
+        step_layer(model).bias.fill_(float("nan"))
     with pytest.raises(
         InvalidInput, match="a step must be a finite number; the model predicts nan"
     ):

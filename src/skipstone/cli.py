@@ -210,13 +210,16 @@ def plan(
     tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
     rollouts: Annotated[int, typer.Option(help="Candidate shots for each.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Of tables and candidates.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results and pictures.")] = OUT,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results and pictures; replaces those there.")
+    ] = OUT,
     show: Annotated[
         bool,
         typer.Option("--show", help="Only draw and animate one shot, by the first run."),
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Plan anew also what the folder has results of.")
+    only_new: Annotated[
+        bool,
+        typer.Option("--only-new", help="Take over what the folder has of the same weights."),
     ] = False,
 ) -> None:
     """Plan shots at pool with trained models, and count how many succeed; run again to go on."""
@@ -234,7 +237,10 @@ def plan(
             typer.echo(said)
         else:
             settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
-            Console().print(report_experiment(found, settings, out, again))
+            table = report_experiment(
+                found, settings, out, only_new, tell=lambda text: typer.echo(text, err=True)
+            )
+            Console().print(table)
             written = [out / RESULTS, out / FIGURE]
     for path in written:
         typer.echo(f"wrote {path}")

@@ -161,35 +161,67 @@ def test_the_command_writes_results_and_pictures(
 
 
 def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folders = sorted(str(path) for path in runs.iterdir())
     size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
-    played, search = [], Experiment.searches
+    played, search, stop = [], Experiment.searches, {"RNN"}
 
     def searches(self: Experiment, name: str) -> Any:
-        if name == "RNN" and played.count("PC-ODE") == 1 and "RNN" not in played:
-            played.append(name)
-            raise KeyboardInterrupt
         played.append(name)
+        if name in stop:
+            stop.remove(name)
+            raise KeyboardInterrupt
         return search(self, name)
+
+    def results() -> dict[str, Any]:
+        return json.loads((tmp_path / "planning.json").read_text())
 
     monkeypatch.setattr(Experiment, "searches", searches)
     assert command(*folders, *size, monkeypatch=monkeypatch) != 0
     assert not (tmp_path / "planning.json").exists()
+    # Another one in between does not disturb it.
+    assert command(folders[1], "--tables", "2", *size[2:], monkeypatch=monkeypatch) == 0
+    played.clear()
     assert command(*folders, *size, monkeypatch=monkeypatch) == 0
-    assert played == [SIMULATOR, "PC-ODE", "RNN", SIMULATOR, "RNN"]
-    assert not (tmp_path / "planning-unfinished.json").exists()
-    first = json.loads((tmp_path / "planning.json").read_text())
+    assert played == [SIMULATOR, "RNN"]
+    assert "PC-ODE: taken over from" in capsys.readouterr().err
+    assert list(tmp_path.glob("planning-unfinished*")) == []
     # As if it had never been interrupted.
-    assert command(*folders, *size, "--again", monkeypatch=monkeypatch) == 0
-    second = json.loads((tmp_path / "planning.json").read_text())
-    assert first["results"] == second["results"]
-    assert played[5:] == [SIMULATOR, "PC-ODE", "RNN"]
-    # Other tables, other results.
-    size[1] = "4"
+    first = results()
     assert command(*folders, *size, monkeypatch=monkeypatch) == 0
-    assert played[8:] == [SIMULATOR, "PC-ODE", "RNN"]
+    assert played[2:] == [SIMULATOR, "PC-ODE", "RNN"]
+    assert results()["results"] == first["results"]
+
+
+def test_only_new_weights_play_if_told_so(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pcode, rnn = (
+        next(path for path in runs.iterdir() if name in path.name) for name in ("pcode", "rnn")
+    )
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    assert command(str(pcode), str(rnn), *size, monkeypatch=monkeypatch) == 0
+    first = json.loads((tmp_path / "planning.json").read_text())
+    first["models"]["RNN"]["weights_sha256"] = "of other weights"
+    first["models"]["PC-ODE"]["commit"] = "c0ffee"
+    (tmp_path / "planning.json").write_text(json.dumps(first))
+    played, search = [], Experiment.searches
+    monkeypatch.setattr(
+        Experiment, "searches", lambda self, name: played.append(name) or search(self, name)
+    )
+    again = tmp_path / "again"
+    shutil.copytree(pcode, again)
+    arguments = [str(again), str(rnn), *size, "--only-new"]
+    assert command(*arguments, monkeypatch=monkeypatch) == 0
+    assert played == [SIMULATOR, "RNN"]
+    second = json.loads((tmp_path / "planning.json").read_text())
+    assert second["results"] == first["results"]
+    assert second["models"]["PC-ODE"]["commit"] == "c0ffee"
+    assert second["models"]["RNN"]["commit"] != "c0ffee"
 
 
 def test_show_draws_and_animates_one_shot(

@@ -14,7 +14,7 @@ from skipstone.reproduce.examples import FINE, Example, Prediction
 from skipstone.reproduce.measured import Measured
 from skipstone.tasks import find_task, record, task_options
 from skipstone.tasks.base import CONTEXT
-from skipstone.training.recipe import preset_for
+from skipstone.training.recipe import Preset, preset_for
 from skipstone.training.run import CONFIG, METRICS, TITLES, Run
 
 KINDS = {title: kind for kind, title in TITLES.items()}
@@ -22,6 +22,14 @@ KINDS = {title: kind for kind, title in TITLES.items()}
 
 def about(value: float, width: float = 0.1) -> dict[str, float]:
     return {"value": value, "low": value * (1 - width), "high": value * (1 + width)}
+
+
+def model_config(kind: str, hidden: int, preset: Preset) -> dict[str, Any]:
+    """What a run's configuration says of its model, as far as figures and tables read it."""
+    config: dict[str, Any] = {"kind": kind, "hidden": hidden}
+    if kind == "pcode":
+        config |= {"reads": preset.reads, "step_layers": preset.step_layers}
+    return config
 
 
 def measured(
@@ -42,7 +50,7 @@ def measured(
     folder.mkdir(parents=True)
     spacing, preset = find_task(task).options.spacing / finer, preset_for("cpu", task)
     config = {
-        "model": {"kind": KINDS[title], "hidden": hidden},
+        "model": model_config(KINDS[title], hidden, preset),
         "recipe": asdict(preset.recipe),
         "tolerance": preset.tolerance if title == "PC-ODE" else None,
         "seed": seed,

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from reproduce.scripted import model_config
 from skipstone.reproduce.measured import Measured
 from skipstone.reproduce.table import COLUMNS, table_csv, table_markdown, table_rows
 from skipstone.tasks.registry import find_task
@@ -26,7 +27,7 @@ def _measured(
     folder = root / f"{task}-{kind}-{hidden}-{seed}"
     folder.mkdir()
     config = {
-        "model": {"kind": kind, "hidden": hidden},
+        "model": model_config(kind, hidden, preset_for("cpu", task)),
         "recipe": asdict(preset_for("cpu", task).recipe),
         "tolerance": None,
         "seed": seed,

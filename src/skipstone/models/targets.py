@@ -36,7 +36,7 @@ class Targets:
     """The observation at which each segment begins."""
 
     past: Int[Tensor, " past"]
-    """Observations one past the end of a segment whose length was chosen."""
+    """Observations one past the end of a segment whose length was chosen, and not too long."""
 
     past_segment: Int[Tensor, " past"]
     """The segments that end one observation before them."""

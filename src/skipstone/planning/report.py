@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +41,11 @@ from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RESULTS, FIGURE, UNFINISHED = "planning.json", "planning.png", "planning-unfinished.json"
-"""Files the experiment writes; the last is there only until it is finished."""
+RESULTS, FIGURE = "planning.json", "planning.png"
+"""Files the experiment writes."""
+
+UNFINISHED = "planning-unfinished-{tables}-{rollouts}-{seed}.json"
+"""Where it keeps the results of those who have played, until all have."""
 
 COLUMNS = ["model", "planner", "measured", "success %", "updates", "evals", "s/shot"]
 """Of the table of results."""
@@ -93,56 +96,65 @@ def _can_play(run: Run) -> bool:
 
 
 def report_experiment(
-    runs: dict[str, Run], settings: Settings, out: Path, again: bool = False
+    runs: dict[str, Run],
+    settings: Settings,
+    out: Path,
+    only_new: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Table:
     """Run the experiment, keep its results and its figure in a folder, and return its table.
 
-    What an interrupted one has found is kept there, too. Contestants whose results are there, of
-    the same weights, tables and rollouts, do not play again unless told so.
+    What an interrupted one has found is kept there, too, and taken over. With `only_new` so are
+    finished results of the same weights, tables and rollouts. `tell` hears of it.
     """
     models: dict[str, Model[Any]] = {name: run.load() for name, run in runs.items()}
     about = {
-        name: {"run": run.folder.name, "weights_sha256": sha256(run.folder / WEIGHTS)}
+        name: {
+            "run": run.folder.name,
+            "weights_sha256": sha256(run.folder / WEIGHTS),
+            "commit": provenance()["commit"],
+        }
         for name, run in runs.items()
     }
-    known, about = ({}, about) if again else _known(about, settings, out)
-    for one in about.values():
-        one.setdefault("commit", provenance()["commit"])
+    unfinished = out / UNFINISHED.format(**asdict(settings))
+    known: Kept = {}
+    for file in [unfinished, *([out / RESULTS] if only_new else [])]:
+        for name, (results, commit) in _recorded(file, settings, about).items():
+            if name not in known:
+                known[name], about[name]["commit"] = results, commit
+                tell(f"{name}: taken over from {file}, played with commit {commit}")
 
     def keep(results: Kept) -> None:
-        part = [result for each in results.values() for result in each]
         done = {name: one for name, one in about.items() if name in results}
-        write_json(
-            out / UNFINISHED, {"settings": asdict(settings), "results": part, "models": done}
-        )
+        found = [result for name in done for result in results[name]]
+        write_json(unfinished, {"settings": asdict(settings), "models": done, "results": found})
 
     with bars() as progress:
         content = run_experiment(models, settings, progress, known, keep)
     content["models"] = about
     content.update(provenance())
     write_json(out / RESULTS, content)
-    (out / UNFINISHED).unlink(missing_ok=True)
+    unfinished.unlink(missing_ok=True)
     save_figure(draw_success(content), out / FIGURE)
     return results_table(content)
 
 
-def _known(
-    about: dict[str, dict[str, Any]], settings: Settings, out: Path
-) -> tuple[Kept, dict[str, dict[str, Any]]]:
-    """Results in a folder of contestants that these runs are, and what is known about them: also
-    the commit that they played with."""
-    known, about = {}, dict(about)
-    for file in (out / RESULTS, out / UNFINISHED):
-        content = read_json(file) if file.is_file() else {}
-        if content.get("settings") != asdict(settings):
-            continue
-        for name, one in about.items():
-            recorded = content["models"].get(name, {})
-            if recorded.get("weights_sha256") == one["weights_sha256"]:
-                known[name] = [r for r in content["results"] if r["contestant"] == name]
-                commit = recorded.get("commit", content.get("commit"))
-                about[name] = {**one, "commit": commit}
-    return known, about
+def _recorded(
+    file: Path, settings: Settings, about: dict[str, dict[str, Any]]
+) -> dict[str, tuple[list[dict[str, Any]], str]]:
+    """Results in a file of contestants with the same weights, and the commit that they played
+    with, by the names that they have now."""
+    content = read_json(file) if file.is_file() else {}
+    if content.get("settings") != asdict(settings):
+        return {}
+    found = {}
+    for name, one in about.items():
+        for then, other in content["models"].items():
+            if other["weights_sha256"] == one["weights_sha256"]:
+                results = [r for r in content["results"] if r["contestant"] == then]
+                results = [{**result, "contestant": name} for result in results]
+                found[name] = results, other.get("commit", content.get("commit"))
+    return found
 
 
 def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple[str, list[Path]]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from skipstone.errors import InvalidInput
+from skipstone.models.pcode import PCODEConfig
 from skipstone.progress import Progress, silent
 from skipstone.tasks.load import load_task
 from skipstone.tasks.registry import find_task
 from skipstone.training.jobs import measure_run
-from skipstone.training.recipe import PRESETS, STEPPING, preset_for
+from skipstone.training.recipe import PRESETS, STEPPING, Preset, preset_for
 from skipstone.training.report import read_evaluation
 from skipstone.training.run import METRICS, TITLES, Run, list_runs
 
@@ -61,8 +62,9 @@ class Measured:
 
     @property
     def varied(self) -> set[str]:
-        """What differs from a preset for its task: `hidden`, `steps`, `tolerance`, `reads` or
-        `finer`, or the whole `recipe`, if it is no preset's. Studies vary something on purpose."""
+        """What differs from a preset for its task: `hidden`, `steps`, `tolerance`, `reads`,
+        `step_layers` or `finer`, or the whole `recipe`, if it is no preset's. Studies vary
+        something on purpose."""
         config, task = self.run.config, find_task(self.task)
         presets = (preset_for(name, self.task) for name in PRESETS)
         recipe = self._schedule(config["recipe"])
@@ -75,10 +77,21 @@ class Measured:
             "hidden": self.hidden != preset.hidden,
             "steps": config["recipe"]["steps"] != preset.recipe.steps,
             "tolerance": tolerance is not None and preset.tolerance not in ("auto", tolerance),
-            "reads": config["model"].get("reads", preset.reads) != preset.reads,
+            **self._other_model(preset),
             "finer": not math.isclose(self.spacing, task.options.spacing),
         }
         return {name for name, different in differs.items() if different}
+
+    def _other_model(self, preset: Preset) -> dict[str, bool]:
+        """Which options of a PC-ODE are not the preset's; without a word of them it is the
+        paper's."""
+        model, paper = self.run.config["model"], PCODEConfig(dim=1)
+        if model["kind"] != "pcode":
+            return {}
+        names = ("reads", "step_layers")
+        return {
+            name: model.get(name, getattr(paper, name)) != getattr(preset, name) for name in names
+        }
 
     def _schedule(self, recipe: dict[str, Any]) -> dict[str, Any]:
         """What of a recipe matters to this model, but for the number of steps."""
