@@ -341,8 +341,10 @@ def gradcheck(model: PCODE, use: Callable[..., Tensor], *inputs: Tensor) -> bool
     return torch.autograd.gradcheck(call, leaves)
 
 
-def test_gradcheck_of_a_path_in_weights_context_and_time() -> None:
-    model, context = small_pcode(5, hidden=4), random_batch(5, [4, 4])
+@pytest.mark.parametrize(("reads", "step_layers"), [("values", 1), ("motion", 2)])
+def test_gradcheck_of_a_path_in_weights_context_and_time(reads: str, step_layers: int) -> None:
+    model = small_pcode(5, hidden=4, reads=reads, step_layers=step_layers)
+    context = random_batch(5, [4, 4])
     times = context.ends[:, None] + torch.tensor([0.3, 2.7, 6.1])
 
     def predict(values: Tensor, times: Tensor) -> Tensor:
