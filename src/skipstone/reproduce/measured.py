@@ -97,6 +97,8 @@ class Measured:
         """What of a recipe matters to this model, but for the number of steps."""
         kind = self.run.config["model"]["kind"]
         without = {"steps", *(STEPPING if kind != "pcode" else ())}
+        # Runs from before there were own steps have none.
+        recipe = {"own_steps": 0.0, **recipe}
         return {name: value for name, value in recipe.items() if name not in without}
 
     @property
