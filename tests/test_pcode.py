@@ -222,6 +222,12 @@ def test_overshoot_is_not_asked_of_lines_that_went_too_far() -> None:
     close(targets.free_lengths[:3], torch.full((3,), 3.0).double())
 
 
+def test_whole_steps_are_the_nearest_whole_ones_that_are_not_too_short() -> None:
+    model = ScriptedPCODE([[2.4, 2.6, 0.2, 50.0]], whole_steps=True, min_step=1.5)
+    path = model.rollout(Sequences.from_array(torch.zeros(1, 1, 1).double()), 20.0)
+    assert path.knots.tolist() == [[0, 2, 5, 7]]
+
+
 def test_the_cell_runs_only_where_there_is_a_knot() -> None:
     batch, model, seen = random_batch(0, [20, 9, 15]), small_pcode(1), []
     model.cell.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))

@@ -28,7 +28,7 @@ def model_config(kind: str, hidden: int, preset: Preset) -> dict[str, Any]:
     """What a run's configuration says of its model, as far as figures and tables read it."""
     config: dict[str, Any] = {"kind": kind, "hidden": hidden}
     if kind == "pcode":
-        config |= {"reads": preset.reads, "step_layers": preset.step_layers}
+        config |= {name: getattr(preset, name) for name in ("reads", "step_layers", "whole_steps")}
     return config
 
 

@@ -80,6 +80,11 @@ class PCODEConfig(ModelConfig):
     paper, or more, for a residual MLP. When a line will break, at the next collision say, is not a
     linear matter."""
 
+    whole_steps: bool = False
+    """Whether a rollout rounds its steps to whole units of time. Lines are trained at observations:
+    coordinates between two of them are in between, but an image need not be, and what is decoded
+    at a knot is what the encoder reads. For images on a regular grid, choose True."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.hidden % 2:
@@ -212,7 +217,10 @@ class PCODE(Model[PCODEConfig]):
 
     def bounded_step(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
         """Predicted length of a segment, inside `[min_step, max_step]`: time always advances."""
-        return self.predict_step(state).clamp(self.config.min_step, self.config.max_step)
+        step = self.predict_step(state).clamp(self.config.min_step, self.config.max_step)
+        if not self.config.whole_steps:
+            return step
+        return step.round().clamp(min=math.ceil(self.config.min_step))
 
     def segments(
         self,

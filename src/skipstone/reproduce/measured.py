@@ -63,8 +63,8 @@ class Measured:
     @property
     def varied(self) -> set[str]:
         """What differs from a preset for its task: `hidden`, `steps`, `tolerance`, `reads`,
-        `step_layers` or `finer`, or the whole `recipe`, if it is no preset's. Studies vary
-        something on purpose."""
+        `step_layers`, `whole_steps` or `finer`, or the whole `recipe`, if it is no preset's.
+        Studies vary something on purpose."""
         config, task = self.run.config, find_task(self.task)
         presets = (preset_for(name, self.task) for name in PRESETS)
         recipe = self._schedule(config["recipe"])
@@ -88,7 +88,7 @@ class Measured:
         model, paper = self.run.config["model"], PCODEConfig(dim=1)
         if model["kind"] != "pcode":
             return {}
-        names = ("reads", "step_layers")
+        names = ("reads", "step_layers", "whole_steps")
         return {
             name: model.get(name, getattr(paper, name)) != getattr(preset, name) for name in names
         }

@@ -132,7 +132,12 @@ def train_job(job: Job, data: TaskData, root: Path, **options: Any) -> Run:
         sizes["solver"] = preset.solver
     if issubclass(kind.Config, PCODEConfig):
         reads = preset.reads if job.reads is None else job.reads
-        sizes |= {"reads": reads, "step_layers": preset.step_layers, **_steps_in_time(job.finer)}
+        sizes |= {
+            "reads": reads,
+            "step_layers": preset.step_layers,
+            "whole_steps": preset.whole_steps,
+            **_steps_in_time(job.finer),
+        }
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **sizes)
     tolerance = job.chosen_tolerance
