@@ -201,15 +201,17 @@ def _paint_collisions(axes: Axes, runs: Sequence[Measured]) -> None:
     axes.axhline(height, color=GREY, lw=1, linestyle=":", zorder=1)
     axes.annotate(
         f"{height:.1f} collisions",
-        (0.98, height),
+        (0.02, height),
         xycoords=("axes fraction", "data"),
-        xytext=(0, 3),
+        xytext=(0, -3),
         textcoords="offset points",
-        ha="right",
-        va="bottom",
+        ha="left",
+        va="top",
         color=GREY,
         fontsize=8,
     )
+    # Room for it, away from updates, of which there are rather more than collisions.
+    axes.set_ylim(bottom=height / 2)
 
 
 def _line(
