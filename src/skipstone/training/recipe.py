@@ -213,7 +213,7 @@ _CPU_TOLERANCE = {
     "circles": 5e-3,
     "billiards1d": 5e-6,
     "billiards2d": 8e-6,
-    "pixels1d": 3e-4,
+    "pixels1d": 7e-4,
     "pixels2d": 1e-2,
     "shots": 5e-6,
 }
