@@ -148,9 +148,10 @@ def cost_against_sampling_rate(measured: Sequence[Measured], task: str = "billia
         for axes, name in ((cost, "updates"), (error, "sample_mse")):
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
+            if axes is cost:
+                _paint_collisions(axes, runs)
             _paint_rates(axes, task, runs, name)
             axes.set_xlabel("observations, relative to the usual")
-        _paint_collisions(cost, runs)
         cost.set_ylabel("updates per rollout")
         error.set_ylabel("sample MSE")
         figure.canvas.draw()
@@ -211,7 +212,7 @@ def _paint_collisions(axes: Axes, runs: Sequence[Measured]) -> None:
         fontsize=8,
     )
     # Room for it, away from updates, of which there are rather more than collisions.
-    axes.set_ylim(bottom=height / 2)
+    axes.update_datalim([(1.0, height / 1.6)])
 
 
 def _line(
