@@ -208,7 +208,9 @@ def plan(
         typer.Argument(help="Runs on shots; default: all in runs, or else in weights."),
     ] = None,
     tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
-    rollouts: Annotated[int, typer.Option(help="Candidate shots for each.")] = 1_000,
+    rollouts: Annotated[
+        int, typer.Option(help="Shots tried for each, 260 or more; --show: 40.")
+    ] = 1_000,
     seed: Annotated[int, typer.Option(help="Of tables and candidates.")] = 0,
     out: Annotated[
         Path, typer.Option(help="Folder for results and pictures; replaces those there.")

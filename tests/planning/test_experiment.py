@@ -182,6 +182,7 @@ def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
 
     monkeypatch.setattr(Experiment, "searches", searches)
     assert command(*folders, *size, monkeypatch=monkeypatch) != 0
+    assert "stopped; PC-ODE had finished" in capsys.readouterr().err
     assert not (tmp_path / "planning.json").exists()
     # Another one in between does not disturb it.
     assert command(folders[1], "--tables", "2", *size[2:], monkeypatch=monkeypatch) == 0

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import skipstone.training.grid as grid_module
+from skipstone import InvalidInput
 from skipstone.cli import main
 from skipstone.training.backends import Event, LocalBackend
 from skipstone.training.grid import Outcome, make_grid, run_grid, with_baselines
@@ -341,3 +342,21 @@ def test_runs_travel_where_disks_are_not_shared(tmp_path: Path) -> None:
     # What is finished here already, as on a shared disk, is left alone.
     unpack(here, {"config.json": b"another"})
     assert pack(here) == files
+
+
+@pytest.mark.parametrize(
+    ("model", "reads", "message"),
+    [
+        ("rnn", "motion", "reads is for a pcode; a model rnn is shown every observation"),
+        ("pcode", "nothing", "reads must be one of values, motion; got 'nothing'"),
+    ],
+)
+def test_what_is_shown_is_checked(model: str, reads: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Job(task="circles", model=model, reads=reads)
+
+
+def test_what_is_shown_is_in_the_name_and_nothing_to_the_baseline() -> None:
+    job = Job(task="circles", model="pcode", preset="paper", reads="motion")
+    assert job.name == "circles-pcode-paper-reads-motion-seed0"
+    assert job.baseline == Job(task="circles", model="rnn", preset="paper")

@@ -124,13 +124,21 @@ def report_experiment(
                 known[name], about[name]["commit"] = results, commit
                 tell(f"{name}: taken over from {file}, played with commit {commit}")
 
+    done = {name: about[name] for name in known}
+
     def keep(results: Kept) -> None:
-        done = {name: one for name, one in about.items() if name in results}
+        done.update({name: one for name, one in about.items() if name in results})
         found = [result for name in done for result in results[name]]
         write_json(unfinished, {"settings": asdict(settings), "models": done, "results": found})
 
-    with bars() as progress:
-        content = run_experiment(models, settings, progress, known, keep)
+    try:
+        with bars() as progress:
+            content = run_experiment(models, settings, progress, known, keep)
+    except KeyboardInterrupt:
+        kept = ", ".join(done) if done else "no model"
+        raise KeyboardInterrupt(
+            f"stopped; {kept} had finished and need not play again when you run this again."
+        ) from None
     content["models"] = about
     content.update(provenance())
     write_json(out / RESULTS, content)

@@ -58,11 +58,13 @@ class Job:
         preset_for(self.preset, self.task)
         check_seed(self.seed)
         require_number("finer", self.finer, 1, whole=True)
-        if self.reads is not None and (self.model != "pcode" or self.reads not in READS):
+        if self.reads is not None and self.model != "pcode":
             raise InvalidInput(
-                f"reads must be one of {', '.join(READS)}, and for a pcode; got {self.reads!r} for "
-                f"{self.model}."
+                f"reads is for a pcode; a model {self.model} is shown every observation. Leave it "
+                "out."
             )
+        if self.reads not in (None, *READS):
+            raise InvalidInput(f"reads must be one of {', '.join(READS)}; got {self.reads!r}.")
         if self.chosen_tolerance != "auto":
             check_tolerance(self.chosen_tolerance)
 
