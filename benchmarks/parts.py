@@ -24,8 +24,8 @@ from benchmarks.report import Comparison, Part
 from benchmarks.settings import Settings
 from skipstone import ODERNN, PCODE, RNN, Path, Sequences, load
 from skipstone.models.base import Model
-from skipstone.planning.game import ImaginedScore, ShotSpace, imagine, struck
-from skipstone.tasks.shots import SPACING, random_tables
+from skipstone.paper.pool.game import ImaginedScore, ShotSpace, imagine, struck
+from skipstone.paper.tasks.shots import SPACING, random_tables
 
 TRAINING_BARS = {1: 1.6, 2.7: 0.85, 5: 0.6, 17: 0.45}
 """PC-ODE over RNN in training, at most, by mean step."""

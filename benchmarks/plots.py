@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import number
+from skipstone.drawing.style import FAINT, GREY, PALETTE, look, new_figure
 from skipstone.files import read_json, replacing
-from skipstone.plotting import FAINT, GREY, PALETTE, look, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

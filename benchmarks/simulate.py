@@ -16,10 +16,10 @@ from time import perf_counter
 import numpy as np
 
 from skipstone import load_task
-from skipstone.tasks import TASKS, simulate
-from skipstone.tasks.balls import place_balls, random_directions
-from skipstone.tasks.billiards import RADIUS
-from skipstone.tasks.shots import (
+from skipstone.paper.tasks import TASKS, simulate
+from skipstone.paper.tasks.balls import place_balls, random_directions
+from skipstone.paper.tasks.billiards import RADIUS
+from skipstone.paper.tasks.shots import (
     POCKET_RADIUS,
     play,
     pocket_distance,

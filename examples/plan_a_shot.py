@@ -6,7 +6,8 @@ import gymnasium
 import numpy as np
 
 import skipstone
-from skipstone.planning import CrossEntropy, ImaginedScore, ShotSpace, draw_shot, planned_shot
+from skipstone.paper.pool import ImaginedScore, ShotSpace, draw_shot, planned_shot
+from skipstone.planning import CrossEntropy
 
 table = gymnasium.make("skipstone/Pool-v0")
 balls, _ = table.reset(seed=1)

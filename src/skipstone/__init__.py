@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skipstone.errors import InvalidInput
     from skipstone.evaluation import Estimate, Evaluation, evaluate
-    from skipstone.knots import Knots, find_knots
     from skipstone.models.base import Losses
     from skipstone.models.latent_ode import LatentODE
     from skipstone.models.ode_rnn import ODERNN
     from skipstone.models.pcode import PCODE
     from skipstone.models.rnn import RNN
+    from skipstone.models.search import Knots, find_knots
+    from skipstone.paper.tasks.load import TaskData, load_task
     from skipstone.path import Path, Status
     from skipstone.sequences import Sequences
-    from skipstone.tasks.load import TaskData, load_task
     from skipstone.training.fit import fit
     from skipstone.training.recipe import Recipe
     from skipstone.training.run import Run, load
@@ -27,7 +27,7 @@ _HOME = {
     "Estimate": "skipstone.evaluation",
     "Evaluation": "skipstone.evaluation",
     "InvalidInput": "skipstone.errors",
-    "Knots": "skipstone.knots",
+    "Knots": "skipstone.models.search",
     "LatentODE": "skipstone.models.latent_ode",
     "Losses": "skipstone.models.base",
     "ODERNN": "skipstone.models.ode_rnn",
@@ -38,12 +38,12 @@ _HOME = {
     "Run": "skipstone.training.run",
     "Sequences": "skipstone.sequences",
     "Status": "skipstone.path",
-    "TaskData": "skipstone.tasks.load",
+    "TaskData": "skipstone.paper.tasks.load",
     "evaluate": "skipstone.evaluation",
-    "find_knots": "skipstone.knots",
+    "find_knots": "skipstone.models.search",
     "fit": "skipstone.training.fit",
     "load": "skipstone.training.run",
-    "load_task": "skipstone.tasks.load",
+    "load_task": "skipstone.paper.tasks.load",
 }
 
 __all__ = [

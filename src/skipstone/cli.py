@@ -47,7 +47,7 @@ def tasks() -> None:
     """List the tasks with their shapes."""
     from rich.console import Console
 
-    from skipstone.tasks.listing import task_table
+    from skipstone.paper.tasks.listing import task_table
 
     Console().print(task_table())
 
@@ -65,7 +65,7 @@ def show(
     seed: Annotated[int, typer.Option(help="Which trajectories to draw.")] = 0,
 ) -> None:
     """Draw some trajectories of a task, their collisions marked."""
-    from skipstone.tasks.draw import show_task
+    from skipstone.paper.figures.sheets import show_task
 
     for path in show_task(task, out or Path(f"{task}.png"), video, count, seed):
         typer.echo(f"wrote {path}")
@@ -101,7 +101,7 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train a model on a task, and evaluate it; run again to resume or to see the result."""
-    from skipstone.training.jobs import Job, run_job
+    from skipstone.paper.jobs import Job, run_job
 
     job = Job(
         task=task,
@@ -147,7 +147,7 @@ def grid(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
 ) -> None:
     """Train every combination, several at a time; run again to resume what is not finished."""
-    from skipstone.training.grid import grid_summary, make_grid, run_grid
+    from skipstone.paper.grid import grid_summary, make_grid, run_grid
 
     jobs = make_grid(
         task,
@@ -180,7 +180,7 @@ def evaluate(
     """Measure a run on its task's test data: errors, steps, costs and wall times."""
     from rich.console import Console
 
-    from skipstone.training.jobs import evaluate_run
+    from skipstone.paper.jobs import evaluate_run
     from skipstone.training.report import evaluation_table
     from skipstone.training.run import Run
 
@@ -227,8 +227,14 @@ def plan(
     """Plan shots at pool with trained models, and count how many succeed; run again to go on."""
     from rich.console import Console
 
-    from skipstone.planning.experiment import Settings
-    from skipstone.planning.report import FIGURE, RESULTS, find_runs, report_experiment, show_shot
+    from skipstone.paper.pool.experiment import Settings
+    from skipstone.paper.pool.results import (
+        FIGURE,
+        RESULTS,
+        find_runs,
+        report_experiment,
+        show_shot,
+    )
 
     found = find_runs(run or [], (RUNS, WEIGHTS))
     for name, chosen in found.items():
@@ -274,9 +280,9 @@ def reproduce(
     from rich.console import Console
 
     from skipstone.files import make_folder
-    from skipstone.reproduce.command import report_trainings, report_weights, train_all, train_live
-    from skipstone.reproduce.measured import finished_runs
-    from skipstone.training.grid import grid_summary
+    from skipstone.paper.grid import grid_summary
+    from skipstone.paper.measured import finished_runs
+    from skipstone.paper.reproduce import report_trainings, report_weights, train_all, train_live
     from skipstone.training.report import evaluation_table, read_evaluation
 
     failed = False

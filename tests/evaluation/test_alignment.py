@@ -12,7 +12,7 @@ from skipstone.evaluation import Alignment
 from skipstone.evaluation.alignment import align
 from skipstone.evaluation.estimate import Bootstrap
 from skipstone.evaluation.rollouts import Errors, Rollouts
-from skipstone.tasks import Events
+from skipstone.paper.tasks import Events
 
 
 def collisions(times: list[list[float]]) -> Events:

@@ -16,7 +16,7 @@ import torch
 from helpers import linear_pcode, random_batch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Sequences
 from skipstone.evaluation import Estimate, Evaluation, evaluate, metrics, rollouts, timing
-from skipstone.tasks import Events
+from skipstone.paper.tasks import Events
 
 SPAN = 20
 MODELS = [PCODE, RNN, ODERNN, LatentODE]

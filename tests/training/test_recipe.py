@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skipstone import InvalidInput
-from skipstone.tasks.registry import TASKS
+from skipstone.paper.tasks.registry import TASKS
 from skipstone.training.recipe import PRESETS, Recipe, preset_for
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.rollouts import Rollouts
-from skipstone.tasks.events import Events
+from skipstone.paper.tasks.events import Events
 
 RANDOM_DRAWS = 20
 """Random placements that the chance level is averaged over."""

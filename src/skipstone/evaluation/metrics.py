@@ -17,8 +17,8 @@ from skipstone.evaluation.rollouts import Errors, Rollouts, roll_out_all, teache
 from skipstone.evaluation.timing import WallTime, time_rollouts
 from skipstone.models.base import Model
 from skipstone.models.pcode import PCODE
+from skipstone.paper.tasks.events import Events
 from skipstone.sequences import Sequences
-from skipstone.tasks.events import Events
 
 # Steps closer than this, relative to their length, are the same step.
 _SAME_STEP = 1e-6

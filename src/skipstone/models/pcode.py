@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.knots import Knots, LookAhead, Planned, Stops, walk
 from skipstone.models.base import (
     Losses,
     Model,
@@ -25,6 +24,7 @@ from skipstone.models.base import (
     with_inputs,
 )
 from skipstone.models.networks import ResidualMLP
+from skipstone.models.search import Knots, LookAhead, Planned, Stops, walk
 from skipstone.models.stepping import roll_out
 from skipstone.models.targets import Targets
 from skipstone.path import Path

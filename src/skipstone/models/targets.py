@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from skipstone.knots import Walk
+from skipstone.models.search import Walk
 from skipstone.sequences import Sequences
 
 

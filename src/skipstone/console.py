@@ -1,0 +1,110 @@
+"""What people see: progress of long work, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@runtime_checkable
+class Progress(Protocol):
+    """Called with what is being done, the share of it that is done, and a few words of detail."""
+
+    def __call__(self, what: str, share: float, details: str = "") -> None:
+        """Show it."""
+        ...
+
+
+def silent(what: str, share: float, details: str = "") -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def show_progress(shown: bool = True) -> Iterator[Progress]:
+    """One bar per piece of work on a terminal; elsewhere a line for every quarter of it."""
+    if not shown:
+        yield silent
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield quarter_lines(lambda text: console.print(text, markup=False, highlight=False))
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24))
+    details = TextColumn("{task.fields[details]}", markup=False)
+    with Bars(*columns, details, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as on:
+        rows = {}
+
+        def progress(what: str, share: float, details: str = "") -> None:
+            if what not in rows:
+                rows[what] = on.add_task(what, total=1.0, details="")
+            on.update(rows[what], completed=share, details=details)
+
+        yield progress
+
+
+def quarter_lines(say: Callable[[str], None]) -> Progress:
+    """Say when work begins, and when another quarter of it is done."""
+    said: dict[str, int] = {}
+
+    def progress(what: str, share: float, details: str = "") -> None:
+        quarter = int(4 * share)
+        if quarter > said.get(what, -1):
+            said[what] = quarter
+            text = f"{what}: {25 * quarter} %" if quarter else what
+            say(f"{text}, {details}" if details and quarter else text)
+
+    return progress
+
+
+def text_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str | None = None,
+    words: int = 1,
+) -> Table:
+    """A table for a terminal. The first `words` columns are text; the rest are numbers.
+
+    Only the first column may wrap: names can be long, and numbers must stay whole.
+    """
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    heads = [
+        Column(name, overflow="fold")
+        if index == 0
+        else Column(name, justify="left" if index < words else "right", no_wrap=index >= words)
+        for index, name in enumerate(columns)
+    ]
+    table = Table(
+        *heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=caption
+    )
+    for row in rows:
+        # As plain text: a name with brackets is not markup.
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The same table for a page."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def short_number(value: float | None) -> str:
+    """Three digits; small numbers as a power of ten, without the zeros that pad it."""
+    if value is None:
+        return ""
+    if value == 0 or abs(value) >= 0.01:
+        return f"{value:.3g}"
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits}e{int(exponent)}"

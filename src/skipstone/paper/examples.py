@@ -1,0 +1,118 @@
+"""`Example`: one trajectory of a task, beside what each model makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from skipstone.errors import InvalidInput
+from skipstone.evaluation.rollouts import predict
+from skipstone.models.base import Model
+from skipstone.paper.tasks.base import CONTEXT, Scene
+from skipstone.paper.tasks.events import Events
+from skipstone.paper.tasks.registry import find_task
+from skipstone.sequences import Sequences
+
+FINE = 8
+"""Moments for each interval between observations: paths are drawn, and played, between them."""
+
+SEED = 1_000
+"""Of the trajectories to draw from: not the one that any model was trained with."""
+
+CANDIDATES = 32
+"""Trajectories to choose an example from."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A rollout from the last observation of the context to the end."""
+
+    times: Float[np.ndarray, " moments"]
+    """The moments of the example that lie in the rollout's range."""
+
+    values: Float[np.ndarray, "moments dim"]
+    """What is predicted for them."""
+
+    knots: Float[np.ndarray, " updates"]
+    """When the cell updates; the first is at the last observation of the context."""
+
+    def at(self, times: Float[np.ndarray, " times"]) -> Float[np.ndarray, "times dim"]:
+        """What is predicted for any times, straight between the moments."""
+        return np.stack([np.interp(times, self.times, column) for column in self.values.T], axis=-1)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A trajectory that no model has seen."""
+
+    task: str
+    """Where it comes from."""
+
+    scene: Scene
+    """How that is drawn."""
+
+    times: Float[np.ndarray, " time"]
+    """When it is observed; the first `CONTEXT` observations are given to the models."""
+
+    values: Float[np.ndarray, "time dim"]
+    """What is observed: coordinates, or the pixels of an image from 0 to 1."""
+
+    moments: Float[np.ndarray, " moments"]
+    """`FINE` moments for each interval, observations included."""
+
+    track: Float[np.ndarray, "moments dim"]
+    """What truly happens at them."""
+
+    events: Events
+    """The collisions."""
+
+    predictions: dict[str, Prediction]
+    """By the titles of models."""
+
+
+@torch.inference_mode()
+def make_example(name: str, models: Mapping[str, Model[Any]], row: int = 0) -> Example:
+    """Trajectory `row` of `CANDIDATES`, predicted by each model."""
+    task = find_task(name)
+    count, spacing = task.options.observations, task.options.spacing
+    times = spacing * np.arange(count)
+    moments = spacing / FINE * np.arange((count - 1) * FINE + 1)
+    # Asked for together, observations and moments are of the very same trajectories.
+    every = np.tile(np.concatenate([times, moments]), (CANDIDATES, 1))
+    observed = task.observe(task.options, every, np.random.default_rng(SEED))
+    controls = None if observed.controls is None else observed.controls[[row], :count]
+    seen = Sequences(times[None], observed.values[[row], :count], controls)
+    seen = seen.to(dtype=torch.float32)
+    track = Sequences(moments[None], observed.values[[row], count:]).to(dtype=torch.float32)
+    later = moments[(CONTEXT - 1) * FINE :]
+    return Example(
+        task=name,
+        scene=task.scene(task.options),
+        times=times,
+        values=seen.values[0].double().numpy(),
+        moments=moments,
+        track=track.values[0].double().numpy(),
+        events=observed.events[row].until(times[[-1]]),
+        predictions={title: _predicted(model, seen, later) for title, model in models.items()},
+    )
+
+
+def _predicted(
+    model: Model[Any], seen: Sequences, times: Float[np.ndarray, " moments"]
+) -> Prediction:
+    path, _ = predict(model, model.prepare(seen, CONTEXT + 1))
+    knots = path.knots[0]
+    values = path.evaluate(torch.as_tensor(times)[None])[0]
+    return Prediction(times, values.double().numpy(), knots[knots.isfinite()].numpy())
+
+
+def make_examples(name: str, models: Mapping[str, Model[Any]], count: int) -> list[Example]:
+    """The first `count` of the `CANDIDATES`, predicted by each model."""
+    if not 1 <= count <= CANDIDATES:
+        raise InvalidInput(f"count must be from 1 to {CANDIDATES}; got {count}.")
+    return [make_example(name, models, row) for row in range(count)]

@@ -1,0 +1,1 @@
+"""The pictures of the paper and of its report."""

@@ -1,0 +1,263 @@
+"""The planning experiment: exact where it can be, and from run folders to files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from skipstone import PCODE, RNN, InvalidInput
+from skipstone.cli import main
+from skipstone.paper.jobs import Job, run_job
+from skipstone.paper.pool.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
+from skipstone.paper.pool.results import draw_success, find_runs, results_table
+
+SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
+SMALL = Settings(tables=6, rollouts=300)
+
+
+def models() -> dict[str, Any]:
+    torch.manual_seed(0)
+    return {"PC-ODE": PCODE.from_config(SHAPE).eval(), "RNN": RNN.from_config(SHAPE).eval()}
+
+
+@pytest.fixture(scope="module")
+def content() -> dict[str, Any]:
+    return run_experiment(models(), SMALL)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    for model in ("rnn", "pcode"):
+        job = Job(task="shots", model=model, preset="smoke", tolerance=1e-3, steps=2)
+        run_job(job, root, device="cpu", progress=False)
+    return root
+
+
+def test_best_of_n_is_the_mean_over_all_choices_of_n() -> None:
+    rng = np.random.default_rng(0)
+    scores, won = rng.random((3, 7)), rng.random((3, 7)) < 0.4
+    scores[0, 2] = np.nan
+    for count in range(1, 8):
+        expected = [
+            np.mean(
+                [
+                    row_won[min(chosen, key=lambda i: (np.isnan(row[i]), row[i]))]
+                    for chosen in itertools.combinations(range(7), count)
+                ]
+            )
+            for row, row_won in zip(scores, won, strict=True)
+        ]
+        np.testing.assert_allclose(best_of(scores, won, [count])[:, 0], expected)
+
+
+def test_one_rollout_is_a_random_shot_for_everyone(content: dict[str, Any]) -> None:
+    curves = [r for r in content["results"] if r["planner"] == "random"]
+    assert len(curves) == 5
+    first = [curve["success"][0]["value"] for curve in curves]
+    np.testing.assert_allclose(first, first[0])
+    assert {curve["rollouts"][0] for curve in curves} == {1}
+    assert {curve["rollouts"][-1] for curve in curves} == {300}
+
+
+def test_nobody_beats_the_simulator(content: dict[str, Any]) -> None:
+    best = next(r for r in content["results"] if r["contestant"] == SIMULATOR)
+    values = [point["value"] for point in best["success"]]
+    assert values == sorted(values)
+    for result in content["results"]:
+        for count, point in zip(result["rollouts"], result["success"], strict=True):
+            if result["planner"] == "random":
+                assert point["value"] <= values[best["rollouts"].index(count)] + 1e-12
+            assert point["low"] <= point["value"] <= point["high"]
+
+
+def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
+    costs = {(r["contestant"], r["planner"]): r["updates"] for r in content["results"]}
+    assert costs["RNN", "random"] == costs["RNN", "cross-entropy"] == 35
+    assert 1 < costs["PC-ODE", "random"] <= 35
+    assert costs[SIMULATOR, "random"] == 0
+    assert set(content["seconds_per_shot"]) == {SIMULATOR, "PC-ODE", "RNN"}
+    assert all(wall["value"] > 0 for wall in content["seconds_per_shot"].values())
+    # Gradient descent is for models, and says what it scored.
+    searched = [r for r in content["results"] if r["planner"] == "gradient"]
+    assert [r["contestant"] for r in searched] == ["PC-ODE", "RNN"]
+    # Every planner gets as many rollouts, also where a candidate costs several.
+    assert {tuple(r["rollouts"][-1:]) for r in content["results"]} == {(300,)}
+    assert costs["RNN", "mirrored"] == 35
+
+
+def test_the_same_seed_gives_the_same_tables_and_results(content: dict[str, Any]) -> None:
+    again = Experiment(models(), SMALL).curves(SIMULATOR)
+    assert [point.value for point in again[0].success] == [
+        point["value"] for point in content["results"][0]["success"]
+    ]
+    other = Experiment(models(), Settings(tables=6, rollouts=300, seed=1))
+    assert not np.array_equal(other.tables, Experiment(models(), SMALL).tables)
+
+
+def test_results_are_plain_and_can_be_drawn(content: dict[str, Any]) -> None:
+    plain = json.loads(json.dumps(content, allow_nan=False))
+    assert results_table(plain).row_count == len(content["results"])
+    axes = draw_success(plain).axes[0]
+    assert len(axes.collections) == 3
+    assert axes.get_xscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tables": 1}, "tables must be at least 2"),
+        ({"rollouts": 0}, "rollouts must be at least 1"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Settings(**settings)
+
+
+def test_runs_are_found_by_name_and_in_places(runs: Path, tmp_path: Path) -> None:
+    found = find_runs([], (tmp_path, runs))
+    assert list(found) == ["PC-ODE", "RNN"]
+    pcode = found["PC-ODE"].folder
+    assert list(find_runs([pcode], ())) == ["PC-ODE"]
+    assert list(find_runs([pcode, pcode], ())) == [pcode.name]
+    with pytest.raises(InvalidInput, match="there must be a finished run on shots"):
+        find_runs([], (tmp_path,))
+
+
+def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["skipstone", "plan", *arguments])
+    try:
+        main()
+    except SystemExit as done:
+        return int(done.code or 0)
+    return 0
+
+
+def test_the_command_writes_results_and_pictures(
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folders = sorted(str(path) for path in runs.iterdir())
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    content = json.loads((tmp_path / "planning.json").read_text())
+    assert {"commit", "machine", "models", "settings", "wall_seconds"} <= set(content)
+    assert content["models"]["RNN"]["run"].startswith("shots-rnn")
+    assert (tmp_path / "planning.png").stat().st_size > 10_000
+    said = capsys.readouterr().out
+    assert "cross-entropy" in said
+    assert f"wrote {tmp_path / 'planning.json'}" in said
+
+
+def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folders = sorted(str(path) for path in runs.iterdir())
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    played, search, stop = [], Experiment.searches, {"RNN"}
+
+    def searches(self: Experiment, name: str) -> Any:
+        played.append(name)
+        if name in stop:
+            stop.remove(name)
+            raise KeyboardInterrupt
+        return search(self, name)
+
+    def results() -> dict[str, Any]:
+        return json.loads((tmp_path / "planning.json").read_text())
+
+    monkeypatch.setattr(Experiment, "searches", searches)
+    assert command(*folders, *size, monkeypatch=monkeypatch) != 0
+    assert "stopped; PC-ODE had finished" in capsys.readouterr().err
+    assert not (tmp_path / "planning.json").exists()
+    # Another one in between does not disturb it.
+    assert command(folders[1], "--tables", "2", *size[2:], monkeypatch=monkeypatch) == 0
+    played.clear()
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    assert played == [SIMULATOR, "RNN"]
+    assert "PC-ODE: taken over from" in capsys.readouterr().err
+    assert list(tmp_path.glob("planning-unfinished*")) == []
+    # As if it had never been interrupted.
+    first = results()
+    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    assert played[2:] == [SIMULATOR, "PC-ODE", "RNN"]
+    assert results()["results"] == first["results"]
+
+
+def test_only_new_weights_play_if_told_so(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pcode, rnn = (
+        next(path for path in runs.iterdir() if name in path.name) for name in ("pcode", "rnn")
+    )
+    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    assert command(str(pcode), str(rnn), *size, monkeypatch=monkeypatch) == 0
+    first = json.loads((tmp_path / "planning.json").read_text())
+    first["models"]["RNN"]["weights_sha256"] = "of other weights"
+    first["models"]["PC-ODE"]["commit"] = "c0ffee"
+    (tmp_path / "planning.json").write_text(json.dumps(first))
+    played, search = [], Experiment.searches
+    monkeypatch.setattr(
+        Experiment, "searches", lambda self, name: played.append(name) or search(self, name)
+    )
+    again = tmp_path / "again"
+    shutil.copytree(pcode, again)
+    arguments = [str(again), str(rnn), *size, "--only-new"]
+    assert command(*arguments, monkeypatch=monkeypatch) == 0
+    assert played == [SIMULATOR, "RNN"]
+    second = json.loads((tmp_path / "planning.json").read_text())
+    assert second["results"] == first["results"]
+    assert second["models"]["PC-ODE"]["commit"] == "c0ffee"
+    assert second["models"]["RNN"]["commit"] != "c0ffee"
+
+
+def test_show_draws_and_animates_one_shot(
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import imageio.v3 as iio
+
+    size = ["--rollouts", "60", "--out", str(tmp_path), "--show"]
+    pcode = next(str(path) for path in runs.iterdir() if "pcode" in path.name)
+    assert command(pcode, *size, monkeypatch=monkeypatch) == 0
+    assert iio.imread(tmp_path / "shot.png").std() > 10
+    frames = iio.imread(tmp_path / "shot.gif")
+    assert len(frames) >= 36
+    assert (frames[0] != frames[30]).any()
+    assert "PC-ODE imagined that the target comes within" in capsys.readouterr().out
+    assert command(pcode, *size, "--seed", "-1", monkeypatch=monkeypatch) == 2
+    assert "seed" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_are_told_apart(runs: Path, tmp_path: Path) -> None:
+    pcode = next(path for path in runs.iterdir() if "pcode" in path.name)
+    again = tmp_path / pcode.name
+    shutil.copytree(pcode, again)
+    assert list(find_runs([pcode, again], [])) == [str(pcode), str(again)]
+
+
+def test_a_run_on_something_else_is_an_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circles = Path(__file__).parents[3] / "weights" / "circles-pcode-cpu-seed0"
+    assert command(str(circles), "--out", str(tmp_path), monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "must have been trained on shots" in said[0]
+    assert "was trained on circles" in said[0]

@@ -1,0 +1,114 @@
+import os
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import platformdirs
+import pytest
+import torch
+
+import skipstone
+from skipstone.paper.tasks import cache, find_task, load, task_options
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    return tmp_path / "skipstone" / "tasks"
+
+
+def small(**options):
+    return skipstone.load_task("shots", **{"trajectories": 30, **options})
+
+
+def refuse(*_):
+    raise AssertionError("made anew")
+
+
+def test_the_second_time_is_read_and_the_same(monkeypatch):
+    made = small(drop=0.3)
+    monkeypatch.setattr(load, "record", refuse)
+    read = small(drop=0.3)
+    for part in ("train", "validation", "test"):
+        one, two = getattr(made, part), getattr(read, part)
+        for name in ("times", "values", "controls", "mask"):
+            assert torch.equal(getattr(one, name), getattr(two, name))
+        for name in ["offsets", *type(made.events[part]).column_names()]:
+            expected = getattr(made.events[part], name)
+            np.testing.assert_array_equal(getattr(read.events[part], name), expected)
+
+
+def test_every_option_and_the_version_are_part_of_the_key():
+    task = find_task("billiards2d")
+    changes = [
+        *({"trajectories": 9}, {"observations": 9}, {"spacing": 0.1}, {"jitter": 0.1}),
+        *({"drop": 0.1}, {"test": 0.2}, {"validation": 0.2}, {"seed": 1}, {"balls": 3}),
+        {"radius": 0.05},
+    ]
+    paths = {cache.cache_path(task, task_options(task, **change)) for change in [{}, *changes]}
+    paths.add(cache.cache_path(replace(task, version=2), task.options))
+    paths.add(cache.cache_path(find_task("pixels2d"), task.options))
+    assert len(paths) == len(changes) + 3
+
+
+def test_numpy_numbers_are_the_same_options():
+    task = find_task("lines")
+    plain = task_options(task, seed=3, spacing=1.0)
+    numpy = task_options(task, seed=np.int64(3), spacing=np.float32(1))
+    assert cache.cache_path(task, plain) == cache.cache_path(task, numpy)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other"])
+def test_a_damaged_file_is_made_anew_with_a_warning(directory, damage):
+    made = small()
+    (path,) = directory.glob("*.npz")
+    content = bytearray(path.read_bytes())
+    if damage == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        content[len(content) // 2] ^= 0xFF
+        path.write_bytes(content)
+    elif damage == "empty":
+        path.write_bytes(b"")
+    else:
+        small(seed=1)
+        (other,) = set(directory.glob("*.npz")) - {path}
+        os.replace(other, path)
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = small()
+    assert torch.equal(made.train.values, again.train.values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small()
+
+
+def test_an_interrupted_write_leaves_nothing_behind(directory, monkeypatch):
+    def interrupted(file, **_):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        small()
+    assert list(directory.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_only_a_warning(directory):
+    directory.parent.mkdir(parents=True)
+    directory.write_text("in the way")
+    with pytest.warns(UserWarning, match="cannot keep shots"):
+        assert len(small().train) == 28
+
+
+def test_no_cache_writes_nothing(directory):
+    skipstone.load_task("lines", trajectories=10, cache=False)
+    assert not directory.exists()
+
+
+def test_progress_appears_only_when_it_takes_a_while(monkeypatch, capsys):
+    small(trajectories=10)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(load, "_PATIENCE", -1.0)
+    small(trajectories=1200)
+    assert "making shots" in capsys.readouterr().err
