@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from skipstone import PCODE, Sequences
+from skipstone import PCODE, Draws, Sequences
+
+PAPER: dict[str, object] = {
+    "tolerance": 0.1,
+    "anneal_from": 0.0,
+    "explore": 0.0,
+    "overshoot": 0.0,
+    "own_steps": 0.0,
+    "step_loss": "difference",
+    "step_layers": 1,
+    "reads": "values",
+}
+"""The paper's model, without exploration: the plainest one there is."""
 
 
 def random_batch(
@@ -42,13 +56,25 @@ def lengths(least: int, most: int = 14, rows: int = 5) -> st.SearchStrategy[list
 
 
 def small_pcode(seed: int, dim: int = 2, **options: object) -> PCODE:
-    """A random model in double precision whose lines move enough to matter."""
+    """A random model of the paper in double precision whose lines move enough to matter."""
     torch.manual_seed(seed)
-    model = PCODE.from_config({"dim": dim, "hidden": 8, **options}).double()
+    model = PCODE.from_config({"dim": dim, "hidden": 8, **PAPER, **options}).double()
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(1.5)
     return model
+
+
+def tuned(model: PCODE, **options: object) -> PCODE:
+    """The same model with other settings of its config."""
+    model.config = replace(model.config, **options)  # pyright: ignore[reportArgumentType]
+    return model
+
+
+def forced(explore: Tensor, own: Tensor | None = None) -> Draws:
+    """Draws in which exploration and own steps happen exactly where the masks say so."""
+    masks = {"explore": explore, "own steps": torch.zeros_like(explore) if own is None else own}
+    return Draws(uniform=lambda purpose: 1.0 - masks[purpose].double())
 
 
 def step_layer(model: PCODE) -> torch.nn.Linear:
@@ -61,7 +87,8 @@ class ScriptedPCODE(PCODE):
     """A model whose predicted steps are written down: by row, then by update."""
 
     def __init__(self, script: list[list[float]], **options: object):
-        super().__init__(PCODE.Config(dim=1, hidden=2, num_context=1, **options))  # pyright: ignore
+        config = {"dim": 1, "hidden": 2, "num_context": 1, **PAPER, **options}
+        super().__init__(PCODE.Config(**config))  # pyright: ignore
         self.script = torch.tensor(script, dtype=torch.float64)
         self.double()
 
@@ -72,7 +99,7 @@ class ScriptedPCODE(PCODE):
     def update(self, state: Tensor, encoded: Tensor) -> Tensor:
         return state + torch.tensor([0.0, 1.0], dtype=state.dtype)
 
-    def move(self, state: Tensor, lengths: Tensor) -> Tensor:
+    def move(self, state: Tensor, lengths: Tensor, segments: object = None) -> Tensor:
         return state
 
     def predict_step(self, state: Tensor) -> Tensor:
@@ -87,8 +114,8 @@ def linear_pcode(rate: float, step: float, **options: object) -> PCODE:
     The decoder reads the position (kept positive, where ReLU is the identity), so that
     x̂(t) = x(τ) + rate·(t − τ), and the step size is a constant.
     """
-    config = {"dim": 1, "hidden": 2, "layers": 2, "num_context": 1, "max_step": 1000, **options}
-    model = PCODE.from_config(config).double()
+    sizes = {"dim": 1, "hidden": 2, "layers": 2, "num_context": 1, "max_step": 1000}
+    model = PCODE.from_config({**sizes, **PAPER, **options}).double()
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()

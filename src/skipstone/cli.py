@@ -3,11 +3,12 @@
 What a command needs is imported inside it, so that `--help` and lists appear at once.
 """
 
+import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,8 +31,27 @@ def _print_version(wanted: bool) -> bool:
     return wanted
 
 
+def _import_modules(names: list[str]) -> list[str]:
+    from importlib import import_module
+
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InvalidInput(f"--import takes a module that can be imported; {error}.") from None
+    return names
+
+
 @app.callback()
 def _common(
+    modules: Annotated[
+        list[str],
+        typer.Option(
+            "--import",
+            callback=_import_modules,
+            help="Import a module first, one that registers models or tasks; repeatable.",
+        ),
+    ] = [],  # noqa: B006
     version: Annotated[
         bool,
         typer.Option(
@@ -72,6 +92,13 @@ def show(
 
 
 RUNS, WEIGHTS, OUT = Path("runs"), Path("weights"), Path("results")
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="An option of the model, name=value; repeatable. tolerance=auto takes an RNN's loss.",
+    ),
+]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 
 
@@ -81,19 +108,9 @@ def train(
     model: Annotated[str, typer.Argument(help="pcode, rnn, odernn or latentode.")],
     preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Of weights, data order and exploration.")] = 0,
-    hidden: Annotated[int | None, typer.Option(help="Units; default: the preset's.")] = None,
     steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
-    tolerance: Annotated[
-        str | None,
-        typer.Option(help="For pcode: a squared error, or auto, the RNN's; default: the preset's."),
-    ] = None,
-    reads: Annotated[
-        str | None,
-        typer.Option(help="For pcode: its encoder is shown values or motion; default: preset's."),
-    ] = None,
-    finer: Annotated[
-        int, typer.Option(help="So many observations in the place of one, over the same time.")
-    ] = 1,
+    option: OptionOption = None,
+    finer: Annotated[int, typer.Option(help="Sampling rate, as a multiple of the task's own.")] = 1,
     runs: RunsOption = RUNS,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     devices: Annotated[int, typer.Option(help="Devices or processes to train on.")] = 1,
@@ -102,23 +119,22 @@ def train(
 ) -> None:
     """Train a model on a task, and evaluate it; run again to resume or to see the result."""
     from skipstone.paper.jobs import Job, run_job
+    from skipstone.training.listing import summary
 
     job = Job(
         task=task,
         model=model,
         preset=preset,
         seed=seed,
-        hidden=hidden,
         steps=steps,
-        tolerance=_tolerance(tolerance),
-        reads=reads,
         finer=finer,
+        options={name: values[-1] for name, values in _options(option).items()},
     )
     with _stoppable():
         run = run_job(
             job, runs, device=device, devices=devices, precision=precision, progress=not quiet
         )
-    typer.echo(_summary(run.folder))
+    typer.echo(summary(run))
 
 
 @app.command()
@@ -126,13 +142,7 @@ def grid(
     task: Annotated[list[str], typer.Option(help="A task; once for each.")],
     model: Annotated[list[str], typer.Option(help="pcode, rnn, odernn or latentode; repeatable.")],
     seed: Annotated[list[int], typer.Option(help="Repeatable.")] = [0],  # noqa: B006
-    hidden: Annotated[
-        list[int] | None, typer.Option(help="Units, repeatable; default: the preset's.")
-    ] = None,
-    tolerance: Annotated[
-        list[str] | None,
-        typer.Option(help="For pcode, repeatable: a number, or auto; default: the preset's."),
-    ] = None,
+    option: OptionOption = None,
     preset: Annotated[str, typer.Option(help="Budget: cpu, paper or smoke.")] = "cpu",
     steps: Annotated[int | None, typer.Option(help="Gradient steps; default: preset's.")] = None,
     runs: RunsOption = RUNS,
@@ -153,8 +163,7 @@ def grid(
         task,
         model,
         seeds=seed,
-        hidden=hidden or [None],
-        tolerances=[_tolerance(text) for text in tolerance or [None]],
+        options=_options(option),
         preset=preset,
         steps=steps,
     )
@@ -181,7 +190,7 @@ def evaluate(
     from rich.console import Console
 
     from skipstone.paper.jobs import evaluate_run
-    from skipstone.training.report import evaluation_table
+    from skipstone.training.listing import evaluation_table
     from skipstone.training.run import Run
 
     content = evaluate_run(Run(run))
@@ -196,7 +205,7 @@ def runs(
     """List the runs with their results."""
     from rich.console import Console
 
-    from skipstone.training.report import runs_table
+    from skipstone.training.listing import runs_table
 
     Console().print(runs_table(folder))
 
@@ -283,7 +292,7 @@ def reproduce(
     from skipstone.paper.grid import grid_summary
     from skipstone.paper.measured import finished_runs
     from skipstone.paper.reproduce import report_trainings, report_weights, train_all, train_live
-    from skipstone.training.report import evaluation_table, read_evaluation
+    from skipstone.training.listing import evaluation_table
 
     failed = False
     make_folder(out)  # Fails now, not after hours.
@@ -314,7 +323,7 @@ def reproduce(
             typer.echo(
                 "What it predicts on its own, of test data (above, it had the truth at hand):"
             )
-            Console().print(evaluation_table(read_evaluation(live)))
+            Console().print(evaluation_table(live.evaluation))
             typer.echo("Now the trained models of weights/, on test data made for them.")
             report = report_weights(WEIGHTS, OUT, out)
     for title, reason in report.left_out.items():
@@ -335,19 +344,17 @@ def _stoppable() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _tolerance(text: str | None) -> float | str | None:
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"tolerance must be auto or a number; got {text!r}.") from None
-
-
-def _summary(folder: Path) -> str:
-    from skipstone.training.report import summary
-
-    return summary(folder)
+def _options(given: list[str] | None) -> dict[str, list[Any]]:
+    """Values by option, from `name=value` texts; numbers and booleans as such."""
+    options: dict[str, list[Any]] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set takes name=value, such as hidden=64; got {text!r}.")
+        with suppress(ValueError):
+            value = json.loads(value)
+        options.setdefault(name, []).append(value)
+    return options
 
 
 def main() -> None:

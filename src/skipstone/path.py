@@ -68,15 +68,16 @@ class Path:
         read: Reader,
         knots: Float[Tensor, "batch segments"],
         end: Float[Tensor, " batch"],
-        status: Int[Tensor, " batch"],
-        num_evaluations: Int[Tensor, " batch"],
+        status: Int[Tensor, " batch"] | None = None,
+        num_evaluations: Int[Tensor, " batch"] | None = None,
     ):
+        nothing = torch.zeros_like(end, dtype=torch.long)
         self._read = read
-        self.num_evaluations = num_evaluations
+        self.num_evaluations = nothing if num_evaluations is None else num_evaluations
         self.knots = knots
         self.start = knots[:, 0]
         self.end = end
-        self.status = status
+        self.status = nothing + int(Status.REACHED_END) if status is None else status
         self.num_updates = knots.isfinite().sum(1)
 
     def __len__(self) -> int:

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from helpers import lengths, random_batch, small_pcode
-from skipstone import PCODE, Sequences, find_knots
-from skipstone.models.search import LookAhead, walk
+from helpers import forced, lengths, random_batch, small_pcode
+from skipstone import PCODE, Draws, Sequences, find_knots
 
 EXACT = 1e-10
 
@@ -23,7 +22,7 @@ def gradients(model: PCODE, loss: torch.Tensor) -> list[torch.Tensor]:
 
 
 def drawn(batch: Sequences, seed: int, explore: float) -> torch.Tensor:
-    """The same draws as `find_knots` makes from a generator with this seed."""
+    """A random mask."""
     return torch.rand(batch.mask.shape, generator=torch.Generator().manual_seed(seed)) < explore
 
 
@@ -65,17 +64,18 @@ def test_fast_training_step_is_the_papers(
         num_context=num_context,
         min_step=min_step,
         time_unit=0.3,
+        tolerance=tolerance,
+        explore=0.5,
+        own_steps=0.5,
     )
-    forced, own = drawn(batch, seed, explore), drawn(batch, seed + 1, own_steps)
-    expected = oracle.masked_training_step(model, batch, tolerance, forced, own)
-    stops = LookAhead(model, batch, tolerance, None, forced, own)
-    assert torch.equal(walk(model, batch, stops).knots.at, expected.knots)
-    losses = model.loss(batch, tolerance, explore=forced, own_steps=own)
+    longer, own = drawn(batch, seed, explore), drawn(batch, seed + 1, own_steps)
+    expected = oracle.masked_training_step(model, batch, tolerance, longer, own)
+    draws = forced(longer, own)
+    knots = find_knots(model, batch, draws)
+    assert torch.equal(knots.at, expected.knots)
+    losses = model.loss(batch, draws)
     if not own_steps:
-        generator = torch.Generator().manual_seed(seed)
-        knots = find_knots(model, batch, tolerance, generator, explore)
-        assert torch.equal(knots.at, expected.knots)
-        assert torch.equal(model.loss(batch, knots=knots).total, losses.total)
+        assert torch.equal(model.loss(batch, Draws(knots=knots)).total, losses.total)
     assert abs(losses.prediction - expected.prediction) < EXACT
     assert abs(losses.step - expected.step) < EXACT
     assert abs(losses.total - expected.total) < EXACT
@@ -89,7 +89,7 @@ def test_the_comparison_covers_segments_of_many_lengths() -> None:
     """The oracle test would prove little if every segment had one observation, or none ended."""
     batch = random_batch(1, [40] * 20)
     model = small_pcode(1)
-    knots = find_knots(model, batch, 0.1, explore=0.0)
+    knots = find_knots(model, batch)
     steps = torch.cat([row.nonzero()[3:, 0].diff() for row in knots.at])
     assert set(steps.tolist()) >= {1, 2, 3}
     assert 0 < knots.cut.sum() < knots.at.sum()

@@ -22,9 +22,10 @@ from helpers import (
     random_batch,
     small_pcode,
     step_layer,
+    tuned,
 )
-from skipstone import PCODE, InvalidInput, Knots, Sequences, find_knots
-from skipstone.models.pcode import READS, STEP_LOSS_WEIGHTS
+from skipstone import PCODE, Draws, InvalidInput, Knots, Sequences, find_knots
+from skipstone.models.pcode_config import READS, STEP_LOSS_WEIGHTS
 
 seeds = st.integers(0, 10_000)
 
@@ -67,7 +68,9 @@ def test_a_line_decodes_the_moved_state(seed: int, offset: float, readout: str) 
     expected = model.decoder(model.move(state, by))
     if readout == "displacement":
         expected = values + expected - model.decoder(state)
-    close(model.predict(model.lines(state, values), torch.arange(3), by), expected)
+    close(model.along(model.lines(state, values), by[:, None])[:, 0], expected)
+    segments, _ = model.segments(state, values, torch.full((3,), 20.0).double())
+    close(model.predict(segments, torch.arange(3)[:, None], by[:, None])[0][:, 0], expected)
 
 
 def paths_agree(
@@ -108,11 +111,11 @@ def test_padding_changes_neither_knots_nor_loss(seed: int, sizes: list[int], tol
         torch.nn.functional.pad(longer.values, (0, 0, 0, 9), value=float("nan")),
         mask=torch.nn.functional.pad(longer.mask, (0, 9)),
     )
-    one = find_knots(model, batch, tol, explore=0)
-    other = find_knots(model, padded, tol, explore=0)
+    one = find_knots(tuned(model, tolerance=tol), batch)
+    other = find_knots(tuned(model, tolerance=tol), padded)
     assert torch.equal(one.at, other.at[:, : one.at.shape[1]])
     assert not other.at[:, one.at.shape[1] :].any()
-    close(model.loss(batch, knots=one).total, model.loss(padded, knots=other).total)
+    close(model.loss(batch, Draws(knots=one)).total, model.loss(padded, Draws(knots=other)).total)
 
 
 @given(seeds, lengths(4))
@@ -120,13 +123,13 @@ def test_order_of_sequences_does_not_change_the_loss(seed: int, sizes: list[int]
     model, batch = small_pcode(seed), random_batch(seed, sizes, control=1)
     model = small_pcode(seed, control=1)
     order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(seed))
-    first = model.loss(batch, 0.1, explore=0)
-    close(first.total, model.loss(batch[order], 0.1, explore=0).total)
+    first = tuned(model, tolerance=0.1).loss(batch)
+    close(first.total, tuned(model, tolerance=0.1).loss(batch[order]).total)
 
 
 def test_tolerance_zero_updates_at_every_observation() -> None:
     batch = random_batch(0, [9, 5], irregular=False)
-    knots = find_knots(small_pcode(0), batch, tolerance=0.0, explore=0.0)
+    knots = find_knots(tuned(small_pcode(0), tolerance=0.0), batch)
     expected = batch.mask.clone()
     expected[torch.arange(2), batch.lengths - 1] = False
     assert torch.equal(knots.at, expected)
@@ -137,7 +140,7 @@ def test_no_segment_is_shorter_than_a_step_of_a_rollout(min_step: float) -> None
     """With no tolerance at all each lasts just as long as it has to."""
     batch = random_batch(0, [30, 12])
     model = small_pcode(0, min_step=min_step, num_context=1)
-    knots = find_knots(model, batch, tolerance=0.0, explore=0.0)
+    knots = find_knots(tuned(model, tolerance=0.0), batch)
     for times, at, last in zip(batch.times, knots.at, batch.lengths - 1, strict=True):
         where = [*at.nonzero()[:, 0].tolist(), int(last)]
         for one, following in itertools.pairwise(where):
@@ -148,7 +151,7 @@ def test_no_segment_is_shorter_than_a_step_of_a_rollout(min_step: float) -> None
 def test_tolerance_infinite_gives_one_segment_after_the_context() -> None:
     batch = random_batch(0, [9, 5])
     model = small_pcode(0)
-    knots = find_knots(model, batch, tolerance=float("inf"), explore=0.0)
+    knots = find_knots(tuned(model, tolerance=float("inf")), batch)
     assert knots.count.tolist() == [4, 4]
     assert knots.at[:, :4].all()
     # That segment lasts to the end of its sequence, and would have gone on.
@@ -158,11 +161,11 @@ def test_tolerance_infinite_gives_one_segment_after_the_context() -> None:
 def test_exploration_extends_segments_by_chance() -> None:
     batch = random_batch(0, [400] * 20, irregular=False)
     model = small_pcode(0)
-    generator = torch.Generator().manual_seed(1)
-    knots = find_knots(model, batch, 0.0, generator, explore=0.01)
+    tuned(model, tolerance=0.0, explore=0.01)
+    knots = find_knots(model, batch, Draws.seeded(batch, 1))
     skipped = 1 - knots.at[:, 5:-1].double().mean()
     assert 0.007 < skipped < 0.013
-    again = find_knots(model, batch, 0.0, torch.Generator().manual_seed(1), explore=0.01)
+    again = find_knots(model, batch, Draws.seeded(batch, 1))
     assert torch.equal(knots.at, again.at)
 
 
@@ -175,10 +178,10 @@ def test_whole_steps_are_the_nearest_whole_ones_that_are_not_too_short() -> None
 def test_the_cell_runs_only_where_there_is_a_knot() -> None:
     batch, model, seen = random_batch(0, [20, 9, 15]), small_pcode(1), []
     model.cell.register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
-    knots = find_knots(model, batch, 0.3, explore=0)
+    knots = find_knots(tuned(model, tolerance=0.3), batch)
     assert 0 < knots.at.sum() < batch.mask.sum() - 3
     assert sum(seen) == int(knots.at.sum())
-    losses = model.loss(batch, knots=knots)
+    losses = model.loss(batch, Draws(knots=knots))
     assert losses.num_updates == int(knots.at.sum())
 
 
@@ -188,14 +191,14 @@ def test_a_change_of_control_is_a_knot() -> None:
     controls[0, 6:] = 1
     batch = Sequences.from_array(values, controls=controls)
     model = small_pcode(0, control=1)
-    knots = find_knots(model, batch, float("inf"), explore=0)
+    knots = find_knots(tuned(model, tolerance=float("inf")), batch)
     assert knots.at[0].nonzero().flatten().tolist() == [0, 1, 2, 3, 6]
     assert knots.cut[0].nonzero().flatten().tolist() == [3, 6]
 
 
 def test_mean_step_counts_segments_after_the_context() -> None:
     batch = random_batch(0, [12], irregular=False)
-    losses = small_pcode(0).loss(batch, float("inf"), explore=0)
+    losses = tuned(small_pcode(0), tolerance=float("inf")).loss(batch)
     assert losses.mean_step == 8
     assert losses.num_updates == 4
 
@@ -206,7 +209,7 @@ def test_a_cut_segment_is_a_lower_bound_for_the_step() -> None:
         step_layer(model).weight.zero_()
         for predicted, expected in ((3.0, (8.0 - 3.0) ** 2), (9.0, 0.0)):
             step_layer(model).bias.fill_(predicted - 1)
-            step = model.loss(batch, float("inf"), explore=0).step
+            step = tuned(model, tolerance=float("inf")).loss(batch).step
             assert float(step) == pytest.approx(expected)
 
 
@@ -225,15 +228,10 @@ def test_a_ratio_is_as_wrong_as_its_logarithm(predicted: float, expected: float)
         step_layer(model).weight.zero_()
         # Below min_step, 1, the LeakyReLU has a slope of 0.01.
         step_layer(model).bias.fill_((predicted - 1) * (1 if predicted >= 1 else 100))
-        losses = model.loss(batch, float("inf"), explore=0, step_loss="ratio")
+        losses = tuned(model, tolerance=math.inf, step_loss="ratio").loss(batch)
     assert float(losses.step) == pytest.approx(expected, rel=1e-5)
     weighted = STEP_LOSS_WEIGHTS["ratio"] * float(losses.step)
     assert float(losses.total) == pytest.approx(float(losses.prediction) + weighted)
-
-
-def test_unknown_step_losses_are_explained() -> None:
-    with pytest.raises(InvalidInput, match="step_loss must be one of difference, ratio; got 'log'"):
-        small_pcode(0).loss(random_batch(0, [12]), 0.1, step_loss="log")
 
 
 @pytest.mark.parametrize("cap", [1e-3, 0.05, 1e9])
@@ -248,20 +246,22 @@ def test_overshoot_is_the_capped_error_one_past_each_segment(
     knots = Knots(at, torch.zeros_like(at))
     # Segments that end before the last one of their row: 3 to 6, 6 to 7 and 3 to 7. The lines are
     # those of shorter data that end where the segment does, so the error one further is theirs.
-    losses = model.loss(batch, knots=knots)
+    losses = model.loss(batch, Draws(knots=knots))
     expected = []
     for row, start, end in ((0, 3, 6), (0, 6, 7), (1, 3, 7)):
         moved = at.clone()
         moved[row, start + 1 :] = False
-        longer = model.loss(batch, knots=Knots(moved, torch.zeros_like(at))).errors[row, end + 1]
+        longer = model.loss(batch, Draws(knots=Knots(moved, torch.zeros_like(at)))).errors[
+            row, end + 1
+        ]
         expected.append(float(longer.clamp(max=cap)))
-    extra = model.loss(batch, knots=knots, overshoot=0.3).total - losses.total
+    extra = tuned(model, overshoot=0.3).loss(batch, Draws(knots=knots)).total - losses.total
     predicted = int(losses.errors.isfinite().sum())
     assert float(extra.detach()) == pytest.approx(0.3 * sum(expected) / predicted, rel=1e-9)
 
 
 def test_sequences_without_a_free_segment_have_no_step_loss() -> None:
-    losses = small_pcode(0).loss(random_batch(0, [4]), 0.1)
+    losses = tuned(small_pcode(0), tolerance=0.1).loss(random_batch(0, [4]))
     assert float(losses.step.detach()) == 0
     assert losses.prediction > 0
     losses.total.backward()
@@ -307,10 +307,10 @@ def test_gradcheck_of_a_path_in_weights_context_and_time(reads: str, step_layers
 
 def test_gradcheck_of_the_loss() -> None:
     model, batch = small_pcode(2, hidden=4), random_batch(2, [9, 6])
-    knots = find_knots(model, batch, 0.3, explore=0)
+    knots = find_knots(tuned(model, tolerance=0.3), batch)
 
     def loss() -> Tensor:
-        losses = model.loss(batch, knots=knots)
+        losses = model.loss(batch, Draws(knots=knots))
         return losses.prediction + losses.step
 
     assert gradcheck(model, loss)
@@ -327,7 +327,9 @@ def test_a_model_predicts_its_own_rollouts_exactly(reads: str, readout: str) -> 
     values = torch.cat([context.values, path.evaluate(times[:, 4:])], dim=1)
     at = torch.zeros(2, 16, dtype=torch.bool)
     at[:, [0, 1, 2, 3, 6, 9, 12]] = True
-    errors = model.loss(Sequences(times, values), knots=Knots(at, torch.zeros_like(at))).errors
+    errors = model.loss(
+        Sequences(times, values), Draws(knots=Knots(at, torch.zeros_like(at)))
+    ).errors
     assert errors[:, 4:].max() < 1e-20
     # Not because everything stands still.
     assert values[:, 4:].diff(dim=1).abs().min() > 1e-5
@@ -340,18 +342,18 @@ def test_a_rollout_reads_the_rate_of_change_at_its_ends(length: float, min_step:
     model = linear_pcode(rate=0.3, step=1.0, reads="motion", min_step=min_step)
     state = model.update(model.initial_state(1), torch.zeros(1, 2).double())
     lengths = torch.tensor([length], dtype=torch.float64)
-    segment = model.segments(state, torch.ones(1, 1).double(), lengths)
-    end, reading, _ = model.advance(segment, state, lengths)
+    segment, _ = model.segments(state, torch.ones(1, 1).double(), lengths)
+    end, inputs = model.ends(segment, lengths)
     close(end, 1 + 0.3 * lengths[:, None])
-    close(reading, torch.cat([end, torch.full_like(end, 0.3 * min_step)], dim=1))
+    close(inputs, torch.cat([end, torch.full_like(end, 0.3 * min_step)], dim=1))
 
 
 def test_motion_is_read_since_the_observation_before() -> None:
     model = small_pcode(0, dim=1, reads="motion", min_step=2.0)
     values = torch.tensor([[[1.0], [3.0], [2.0], [2.0]]]).double()
     gaps = torch.tensor([[0.0, 0.5, 4.0, 0.0]]).double()
-    read = model.readings(values, gaps)
-    close(read[0], torch.tensor([[1.0, 0.0], [3.0, 8.0], [2.0, -0.5], [2.0, 0.0]]).double())
+    inputs = model.encoder_inputs(values, gaps)
+    close(inputs[0], torch.tensor([[1.0, 0.0], [3.0, 8.0], [2.0, -0.5], [2.0, 0.0]]).double())
 
 
 def test_config_survives_json() -> None:
@@ -373,7 +375,7 @@ def test_units_of_time_do_not_matter(reads: str) -> None:
     fast, slow = random_batch(1, [9, 7], spacing=1e-3), random_batch(1, [9, 7], spacing=10.0)
     models = [small_pcode(1, time_unit=unit, reads=reads) for unit in (1e-3, 10.0)]
     losses = [
-        model.loss(batch, 0.1, explore=0).total
+        tuned(model, tolerance=0.1).loss(batch).total
         for model, batch in zip(models, (fast, slow), strict=True)
     ]
     close(losses[0], losses[1])
@@ -385,19 +387,26 @@ def test_units_of_time_do_not_matter(reads: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dim": 0}, "dim must be a whole number, at least 1; got 0"),
-        ({"control": -1}, "control must be a whole number, at least 0; got -1"),
+        ({"dim": 0}, "dim must be at least 1; got 0"),
+        ({"dim": True}, "dim must be a whole number; got True"),
+        ({"control": -1}, "control must be at least 0; got -1"),
         ({"hidden": 7}, "hidden must be even, half position and half velocity; got 7"),
-        ({"layers": 1}, "layers must be a whole number, at least 2; got 1"),
-        ({"num_context": 0}, "num_context must be a whole number, at least 1; got 0"),
-        ({"time_unit": 0.0}, "time_unit must be a positive, finite number; got 0.0"),
-        ({"min_step": float("nan")}, "min_step must be a positive, finite number; got nan"),
+        ({"layers": 1}, "layers must be at least 2; got 1"),
+        ({"num_context": 0}, "num_context must be at least 1; got 0"),
+        ({"time_unit": 0.0}, "time_unit must be above 0; got 0.0"),
+        ({"min_step": float("nan")}, "min_step must be a finite number; got nan"),
         ({"max_step": 0.5}, "max_step must not be below min_step; got 0.5 < 1.0"),
-        ({"velocity_scale": -1.0}, "velocity_scale must be a positive, finite number"),
+        ({"velocity_scale": -1.0}, "velocity_scale must be above 0; got -1.0"),
         ({"readout": "relative"}, 'readout must be "displacement" or "absolute"'),
         ({"step_layers": 0}, "step_layers must be at least 1; got 0"),
-        ({"reads": "nothing"}, "reads must be one of values, motion; got 'nothing'"),
-        ({"hiden": 7}, "PCODE has no option 'hiden'; its options are dim, control, hidden"),
+        ({"reads": "nothing"}, 'reads must be "values" or "motion"; got'),
+        ({"hiden": 7}, "got 'hiden'. Did you mean hidden"),
+        ({"tolerance": -1.0}, "tolerance must be at least 0; got -1.0"),
+        ({"tolerance": float("nan")}, "tolerance must be a finite number; got nan"),
+        ({"explore": 2.0}, "explore must be at least 0 and at most 1; got 2.0"),
+        ({"own_steps": -1.0}, "own_steps must be at least 0 and at most 1; got -1.0"),
+        ({"step_loss": "log"}, 'step_loss must be "difference" or "ratio"; got'),
+        ({"variance": 0.0}, "variance must be above 0; got 0.0"),
     ],
 )
 def test_bad_configurations_are_explained(options: dict[str, object], message: str) -> None:
@@ -411,8 +420,8 @@ def test_bad_uses_are_explained() -> None:
     until = good.ends.item() + 5
     for act, message in [
         (lambda: model.rollout(batch, 99.0), "at least 4 observations here; sequence 1 has 3"),
-        (lambda: model.loss(batch, 0.1), "at least 4 observations here; sequence 1 has 3"),
-        (lambda: model.rollout(good, until, step=0.0), 'step must be "predicted" or a positive'),
+        (lambda: model.loss(batch), "at least 4 observations here; sequence 1 has 3"),
+        (lambda: model.rollout(good, until, step=0.0), "step must be above 0; got 0.0"),
         (lambda: model.rollout(good, until, step=float("nan")), "step must be"),
         (lambda: model.rollout(good, until, max_updates=0), "max_updates must be at least 1"),
         (lambda: model.rollout(good, 0.0), "until must be a finite time after the context"),
@@ -421,13 +430,8 @@ def test_bad_uses_are_explained() -> None:
             lambda: model.rollout(good, torch.ones(3)),
             "one per trajectory, shape (1,); got shape (3,",
         ),
-        (lambda: model.loss(good), "loss needs a tolerance (or knots found before); got neither"),
-        (lambda: model.loss(good, -1.0), "tolerance must be zero or more"),
-        (lambda: model.loss(good, float("nan")), "tolerance must be zero or more"),
-        (lambda: model.loss(good, 0.1, explore=2.0), "explore must be a probability"),
-        (lambda: model.loss(good, 0.1, own_steps=-1.0), "own_steps must be a probability"),
         (
-            lambda: model.loss(random_batch(0, [6], dim=3), 0.1),
+            lambda: model.loss(random_batch(0, [6], dim=3)),
             "takes 2 features and 0 controls; the data have 3 and 0. Build the model with",
         ),
     ]:

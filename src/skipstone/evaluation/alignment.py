@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.rollouts import Rollouts
-from skipstone.paper.tasks.events import Events
 
 RANDOM_DRAWS = 20
 """Random placements that the chance level is averaged over."""
 
 # A distance this much above one observation, relative to it, is rounding.
 _SLACK = 1e-6
+
+
+@runtime_checkable
+class TimedEvents(Protocol):
+    """What truly happened in a batch of trajectories, collisions say."""
+
+    @property
+    def batch(self) -> int:
+        """Number of trajectories."""
+        ...
+
+    @property
+    def times(self) -> Float[np.ndarray, " events"]:
+        """When each event happened."""
+        ...
+
+    @property
+    def trajectories(self) -> Int[np.ndarray, " events"]:
+        """In which trajectory."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -87,7 +109,7 @@ class _Moments:
 
 def align(
     rollouts: Rollouts,
-    events: Events,
+    events: TimedEvents,
     time_unit: float,
     bootstrap: Bootstrap,
     rng: np.random.Generator,
@@ -130,7 +152,9 @@ def _hits(collisions: _Moments, updates: _Moments, batch: int) -> Float[np.ndarr
     return np.stack(hits, axis=1).astype(np.float64)
 
 
-def _collisions(rollouts: Rollouts, events: Events, time_unit: float, stretch: float) -> _Moments:
+def _collisions(
+    rollouts: Rollouts, events: TimedEvents, time_unit: float, stretch: float
+) -> _Moments:
     """The collisions inside the range of each path."""
     rows = events.trajectories
     inside = (events.times > rollouts.start[rows]) & (events.times < rollouts.end[rows])

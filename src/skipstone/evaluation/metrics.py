@@ -11,13 +11,11 @@ import numpy as np
 import torch
 
 from skipstone.errors import InvalidInput
-from skipstone.evaluation.alignment import Alignment, align
+from skipstone.evaluation.alignment import Alignment, TimedEvents, align
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.rollouts import Errors, Rollouts, roll_out_all, teacher_forced_errors
 from skipstone.evaluation.timing import WallTime, time_rollouts
-from skipstone.models.base import Model
-from skipstone.models.pcode import PCODE
-from skipstone.paper.tasks.events import Events
+from skipstone.models.base import Model, require_sequences
 from skipstone.sequences import Sequences
 
 # Steps closer than this, relative to their length, are the same step.
@@ -26,7 +24,7 @@ _SAME_STEP = 1e-6
 
 @dataclass(frozen=True)
 class ConstantStep:
-    """A `PCODE` that ignores its own step sizes: one point of the curve to beat."""
+    """Rollouts at a constant step instead of the model's own: one point of the curve to beat."""
 
     step: float
     """Time between two updates, in the model's unit."""
@@ -69,7 +67,7 @@ class Evaluation:
     """Error of rollouts by horizon: at the first observation after the context, the second, ..."""
 
     constant_steps: tuple[ConstantStep, ...]
-    """Rollouts of a `PCODE` at constant steps, for comparison; empty for other models."""
+    """Rollouts at constant steps, for comparison; empty for models that do not choose theirs."""
 
     alignment: Alignment | None
     """Updates against true collisions, where those are known."""
@@ -87,23 +85,21 @@ def evaluate(
     model: Model[Any],
     sequences: Sequences,
     *,
-    tolerance: float | None = None,
-    events: Events | None = None,
+    events: TimedEvents | None = None,
     timing: bool = True,
     seed: int = 0,
 ) -> Evaluation:
     """Measure a model on sequences it was not trained on.
 
-    `tolerance` is the one a `PCODE` was trained with: it decides where a teacher-forced pass
-    updates, and so the test MSE. Rollouts and other models have no use for it. `events` are the
-    true collisions of the same trajectories. `timing=False` leaves out the wall times, the only
-    numbers that are not a function of model, data and seed.
+    `events` are what truly happened in the same trajectories, collisions say, if that is known.
+    `timing=False` leaves out the wall times, the only numbers that are not a function of model,
+    data and seed.
     """
-    _check(model, sequences, tolerance, events)
+    _check(model, sequences, events)
     unit = model.config.time_unit
     resampling, placement = np.random.default_rng(seed).spawn(2)
     bootstrap = Bootstrap(len(sequences), resampling)
-    forced = teacher_forced_errors(model, sequences, tolerance)
+    forced = teacher_forced_errors(model, sequences)
     rollouts = roll_out_all(model, sequences)
     one_each = np.ones(len(sequences))
     return Evaluation(
@@ -115,7 +111,7 @@ def evaluate(
         function_evaluations=bootstrap.ratio(rollouts.evaluations, one_each),
         horizon_mse=tuple(bootstrap.ratios(rollouts.errors.values, rollouts.errors.observed)),
         constant_steps=tuple(
-            _constant_steps(model, sequences, bootstrap) if isinstance(model, PCODE) else ()
+            _constant_steps(model, sequences, bootstrap) if model.chooses_steps else ()
         ),
         alignment=None
         if events is None or len(events) == 0
@@ -124,16 +120,10 @@ def evaluate(
     )
 
 
-def _check(
-    model: Model[Any], sequences: Sequences, tolerance: float | None, events: Events | None
-) -> None:
+def _check(model: Model[Any], sequences: Sequences, events: TimedEvents | None) -> None:
     """Whatever is wrong is said before the work begins."""
+    require_sequences(sequences)
     sequences.require_length(model.config.num_context + 1)
-    if isinstance(model, PCODE) and tolerance is None:
-        raise InvalidInput(
-            "evaluating a PCODE needs a tolerance, which decides where a teacher-forced pass "
-            "updates; got None. Give the one it was trained with: evaluate(..., tolerance=...)."
-        )
     if events is not None and events.batch != len(sequences):
         raise InvalidInput(
             "events must be those of the sequences, trajectory by trajectory; got events of "
@@ -151,7 +141,7 @@ def _mean_step(rollouts: Rollouts, unit: float, bootstrap: Bootstrap) -> Estimat
 
 
 def _constant_steps(
-    model: PCODE, sequences: Sequences, bootstrap: Bootstrap
+    model: Model[Any], sequences: Sequences, bootstrap: Bootstrap
 ) -> Iterator[ConstantStep]:
     """The sweep over constant steps: error against mean step, without any choice of when."""
     unit = model.config.time_unit

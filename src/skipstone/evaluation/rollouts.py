@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from skipstone.models.base import Model, squared_error
-from skipstone.models.pcode import PCODE
+from skipstone.models.arithmetic import squared_error
+from skipstone.models.base import Model
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -59,14 +59,13 @@ class Rollouts:
 def predict(
     model: Model[Any], batch: Sequences, step: float | None = None
 ) -> tuple[Path, Float[Tensor, "batch horizon dim"]]:
-    """Roll out from the context to the end, and read the path at the observations after it.
+    """Roll out from the context to the end, and evaluate the path at the observations after it.
 
-    `step` is a constant step for a `PCODE`, in the data's unit of time.
+    `step` is a constant time between updates, in the data's unit, instead of the model's choice.
     """
     count, unit = model.config.num_context, model.config.time_unit
-    options = {} if step is None else {"step": step}
     controls = _later_controls(batch, count, unit)
-    path = model.rollout(batch.head(count), batch.ends, controls=controls, **options)
+    path = model.rollout(batch.head(count), batch.ends, controls, step=step)
     # Padding repeats a sequence's last time, so it never asks for anything outside a path.
     return path, path.evaluate(batch.times[:, count:])
 
@@ -89,18 +88,10 @@ def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = N
     )
 
 
-def teacher_forced_errors(
-    model: Model[Any], sequences: Sequences, tolerance: float | None
-) -> Errors:
+def teacher_forced_errors(model: Model[Any], sequences: Sequences) -> Errors:
     """Errors of predicting each observation from those before it, in one pass."""
     count = model.config.num_context
-    errors = []
-    for batch in _batches(model, sequences):
-        if isinstance(model, PCODE):
-            losses = model.loss(batch, tolerance, explore=0)
-        else:
-            losses = model.loss(batch)
-        errors.append(losses.errors[:, count:])
+    errors = [model.loss(batch).errors[:, count:] for batch in _batches(model, sequences)]
     return _after_context(sequences, count, errors)
 
 

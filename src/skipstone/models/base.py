@@ -1,31 +1,38 @@
-"""The contract of a model, and what every model does the same way."""
+"""The contract that every model keeps, and the arithmetic of one step for models that step."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
+import pathlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.models.learning import Draws, Losses
 from skipstone.path import Path
 from skipstone.sequences import Sequences
+
+READOUTS = ("displacement", "absolute")
+"""What a decoder can predict; see `ModelConfig.readout`."""
+
+VARIANCE_SAMPLE = 1_000
+"""Sequences that the variance of a data set is measured on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """What every model needs to know about its data and its size."""
+    """What every model knows about its data and its size."""
 
     dim: int
     """Features of an observation."""
 
     control: int = 0
-    """Control inputs: known, such as actions; fed to the encoder, never predicted."""
+    """Control inputs: known in advance, such as actions; fed to the encoder, never predicted."""
 
     hidden: int = 128
     """Units of the cell and of every layer of encoder and decoder."""
@@ -37,133 +44,127 @@ class ModelConfig:
     """Observations that are read one by one before prediction starts."""
 
     time_unit: float = 1.0
-    """Typical spacing of the training data, the model's unit of time."""
+    """Typical spacing of the training data: the model's unit of time."""
+
+    variance: float = 1.0
+    """Variance of the training data, averaged over features: the unit of squared errors."""
 
     readout: str = "displacement"
     """`displacement` decodes how far an observation has moved since the last update, exact there;
-    `absolute` decodes the observation itself. Coordinates move a little and are best moved. Images
-    are best drawn anew: with displacements, whatever was once drawn wrongly would stay."""
+    `absolute` decodes the observation itself. Coordinates are best moved. Images are best drawn
+    anew: with displacements, whatever was once drawn wrongly would stay."""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("dim", 1),
-            ("control", 0),
-            ("hidden", 1),
-            ("layers", 2),
-            ("num_context", 1),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise InvalidInput(f"{name} must be a whole number, at least {least}; got {value}.")
-        require_positive("time_unit", self.time_unit)
-        if self.readout not in ("displacement", "absolute"):
-            raise InvalidInput(
-                f'readout must be "displacement" or "absolute"; got {self.readout!r}.'
-            )
+        least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
+        for name, low in least.items():
+            require_number(name, getattr(self, name), low, whole=True)
+        require_number("time_unit", self.time_unit, above=0)
+        require_number("variance", self.variance, above=0)
+        require_choice("readout", self.readout, READOUTS)
 
     @property
     def moves(self) -> bool:
-        """Whether what is decoded is a displacement."""
+        """Whether the decoder predicts displacements."""
         return self.readout == "displacement"
-
-
-def require_positive(name: str, value: float) -> None:
-    """Raise unless `value` is a finite number above zero."""
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidInput(f"{name} must be a positive, finite number; got {value}.")
-
-
-@dataclass(frozen=True)
-class Losses:
-    """A training loss and what it is made of."""
-
-    total: Float[Tensor, ""]
-    """What to minimise."""
-
-    prediction: Float[Tensor, ""]
-    """Mean squared error of the prediction at every observation but the first."""
-
-    step: Float[Tensor, ""]
-    """Mean squared error of the predicted step sizes; 0 for models that predict none."""
-
-    errors: Float[Tensor, "batch time"]
-    """Squared error at each observation, without gradient; NaN where nothing was predicted."""
-
-    num_steps: int
-    """Number of step sizes in `step`: how many segments its mean is over."""
-
-    mean_step: float
-    """Mean time between two cell updates after the context, in the model's unit of time; of a
-    `PCODE`, as the search would have it."""
-
-    num_updates: int
-    """Cell updates of the batch, with those of the context."""
-
-    num_evaluations: int = 0
-    """Evaluations of an ODE's right-hand side, each for one sequence."""
 
 
 _Config = TypeVar("_Config", bound=ModelConfig)
 _Model = TypeVar("_Model", bound="Model")
 
 
-def mean_error(
-    batch: Sequences, errors: Float[Tensor, " points"], predicted: Bool[Tensor, "batch time"]
-) -> tuple[Float[Tensor, ""], Float[Tensor, "batch time"]]:
-    """The mean of errors at the predicted observations, and the errors laid out like the batch."""
-    layout = torch.full_like(batch.values[..., 0], torch.nan)
-    return errors.mean(), layout.masked_scatter(predicted, errors.detach())
-
-
 class Model(nn.Module, ABC, Generic[_Config]):
-    """A model of sequences: it rolls out a `Path` from a context, and it has a training loss."""
+    """A model of sequences: it rolls out a `Path` from a context, and it has a training loss.
 
-    Config: ClassVar[Any]
+    Subclass it for a model of your own, or `SteppingModel` for one that moves from update to
+    update. `skipstone.testing.check_model` checks that it keeps the contract.
+    """
+
+    Config: ClassVar[Any] = ModelConfig
+    """The dataclass that configures it."""
+
+    title: ClassVar[str] = ""
+    """Its name in tables and figures; the class's name if empty."""
+
+    chooses_steps: ClassVar[bool] = False
+    """Whether it decides itself when to update; evaluations then compare it with constant steps."""
+
     config: _Config
+
+    @abstractmethod
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config = config
+
+    @abstractmethod
+    def rollout(
+        self,
+        context: Sequences,
+        until: float | Tensor,
+        controls: Any = None,
+        *,
+        step: float | None = None,
+        max_updates: int | None = None,
+    ) -> Path:
+        """Predict from the end of a context until a time, one for all rows or one per row.
+
+        The last `num_context` observations of the context are read. `controls` are the known
+        inputs after the context, as a pair of times, `(time,)` or `(batch, time)`, and values,
+        `(batch, time, control)`. A control holds until the next one; without any, the context's
+        last control holds to the end. `step` is a constant time between updates, in the data's
+        unit, instead of the model's own choice. A row that has used `max_updates` updates ends
+        early, and its status says so.
+        """
+
+    @abstractmethod
+    def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
+        """The training loss of a batch, teacher-forced. Without `draws` nothing is random."""
 
     @classmethod
     def for_data(cls: type[_Model], sequences: Sequences, **options: Any) -> _Model:
-        """A model that fits the data: its features, controls and typical spacing."""
+        """A model that fits the data: its features, controls, spacing and variance."""
         require_sequences(sequences)
+        sample = sequences[:VARIANCE_SAMPLE].to(dtype=torch.float32)
+        variance = float(sample.values[sample.mask].var(0, correction=0).mean())
         data = {
             "dim": sequences.dim,
             "control": sequences.control_dim,
             "time_unit": sequences.typical_spacing,
+            # Data that never change have no scale of their own.
+            "variance": variance if variance > 0 else 1.0,
         }
+        if sequences.values.dtype == torch.uint8:
+            data["readout"] = "absolute"
         return cls.from_config({**data, **options})
 
     @classmethod
     def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
         """A model from a plain dictionary, such as `dataclasses.asdict(model.config)`."""
         known = [field.name for field in dataclasses.fields(cls.Config)]
-        unknown = sorted(set(config) - set(known))
-        if unknown:
-            raise InvalidInput(
-                f"{cls.__name__} has no option {unknown[0]!r}; its options are {', '.join(known)}."
-            )
+        for name in config:
+            require_choice(f"option of {cls.__name__}", name, known)
         return cls(cls.Config(**config))
 
-    @abstractmethod
-    def __init__(self, config: Any): ...
+    def save(self, folder: str | pathlib.Path) -> None:
+        """Write config and weights into a folder, as plain JSON and safetensors."""
+        from skipstone.models.storage import save_model
 
-    @abstractmethod
-    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
-        """Predict from the end of a context until a time, one for all rows or one per row.
+        save_model(self, pathlib.Path(folder))
 
-        `controls` are the known inputs after the context, as a pair of times, `(time,)` or
-        `(batch, time)`, and values, `(batch, time, control)`. A control holds until the next
-        one; without any, the context's last control holds to the end.
-        """
+    @classmethod
+    def load(cls: type[_Model], folder: str | pathlib.Path) -> _Model:
+        """A model of this class from a folder that `save` or `fit` wrote, in evaluation mode."""
+        from skipstone.models.storage import load
 
-    @abstractmethod
-    def loss(
-        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
-    ) -> Losses:
-        """The training loss of a batch, teacher-forced; `seen` is what the encoder reads of its
-        values, if not the values themselves."""
+        model = load(pathlib.Path(folder))
+        if not isinstance(model, cls):
+            raise InvalidInput(
+                f"{folder} must hold a {cls.__name__}; it holds a {type(model).__name__}. Use "
+                "skipstone.load(folder) for any model."
+            )
+        return model
 
     def prepare(self, batch: Sequences, least: int) -> Sequences:
-        """The batch on the model's device and dtype, after checking that it fits the model."""
+        """The batch on the model's device and dtype, checked to fit the model."""
         require_sequences(batch)
         if (batch.dim, batch.control_dim) != (self.config.dim, self.config.control):
             raise InvalidInput(
@@ -180,6 +181,91 @@ class Model(nn.Module, ABC, Generic[_Config]):
         return (times - times[:, :1]) / self.config.time_unit
 
 
+class SteppingModel(Model[_Config]):
+    """A model that moves from update to update. One step is the arithmetic declared here; the loop
+    over time is in `models/loop.py`. Lengths are in the model's unit of time.
+
+    A segment is what a model needs to predict between two updates: a named tuple of tensors with
+    one row per segment.
+    """
+
+    min_step: float
+    """Shortest step. A remainder below it is taken in by the segment before."""
+
+    @abstractmethod
+    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+        """The state before the first observation."""
+
+    @abstractmethod
+    def encoder_inputs(
+        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch time input"]:
+        """Encoder input for each observation; `gaps` are the times since the one before."""
+
+    @abstractmethod
+    def encode(
+        self,
+        inputs: Float[Tensor, "*rows input"],
+        controls: Float[Tensor, "*rows control"] | None,
+        elapsed: Float[Tensor, "*rows"],
+    ) -> Float[Tensor, "*rows encoded"]:
+        """The cell's input at a knot, `elapsed` after the one before."""
+
+    @abstractmethod
+    def update(
+        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
+    ) -> Float[Tensor, "rows state"]:
+        """The cell update at a knot, from the state just before it."""
+
+    @abstractmethod
+    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """How long the model would wait before its next update."""
+
+    @abstractmethod
+    def segments(
+        self,
+        state: Float[Tensor, "rows state"],
+        values: Float[Tensor, "rows dim"],
+        lengths: Float[Tensor, " rows"],
+    ) -> tuple[Any, int]:
+        """The segments that begin with this state at these values and last this long, and how
+        many evaluations of an ODE's right-hand side each took."""
+
+    @abstractmethod
+    def move(
+        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"], segments: Any
+    ) -> Float[Tensor, "rows state"]:
+        """The state at the end of segments. `segments` is None where they are not needed
+        otherwise, as in a context."""
+
+    @abstractmethod
+    def ends(
+        self, segments: Any, lengths: Float[Tensor, " rows"]
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows input"]]:
+        """Prediction at the end of segments, and the encoder input made of it."""
+
+    @abstractmethod
+    def predict(
+        self, segments: Any, index: Int[Tensor, "batch time"], offsets: Float[Tensor, "batch time"]
+    ) -> tuple[Float[Tensor, "batch time dim"], int | Int[Tensor, " batch"]]:
+        """Predictions at offsets from the start of some segments of each row, and how many
+        evaluations each row took."""
+
+    def rollout(
+        self,
+        context: Sequences,
+        until: float | Tensor,
+        controls: Any = None,
+        *,
+        step: float | None = None,
+        max_updates: int | None = None,
+    ) -> Path:
+        """Step from the end of a context until a time; see `Model.rollout`."""
+        from skipstone.models.rollout import roll_out  # It builds on this class.
+
+        return roll_out(self, context, until, controls, step, max_updates)
+
+
 def require_sequences(given: Any) -> None:
     """Raise unless `given` is `Sequences`."""
     if not isinstance(given, Sequences):
@@ -187,36 +273,3 @@ def require_sequences(given: Any) -> None:
             f"data must be Sequences; got {type(given).__name__}. Wrap it: "
             "Sequences.from_array(values, spacing=...) or Sequences.from_lists(values, times)."
         )
-
-
-def with_inputs(
-    values: Float[Tensor, "*rows dim"], *inputs: Float[Tensor, "*rows _"] | None
-) -> Float[Tensor, "*rows all"]:
-    """Observations joined with their controls and whatever else goes into an encoder."""
-    given = [part for part in inputs if part is not None]
-    return torch.cat([values, *given], dim=-1) if given else values
-
-
-def select_rows(
-    values: Float[Tensor, "rows width"], index: Int[Tensor, " picked"]
-) -> Float[Tensor, "picked width"]:
-    """`values[index]`, by the kernel whose gradient is fast."""
-    return values.index_select(0, index)
-
-
-def squared_error(
-    predicted: Float[Tensor, "*points dim"], observed: Float[Tensor, "*points dim"]
-) -> Float[Tensor, "*points"]:
-    """Squared error, averaged over features: the ℓ that the tolerance ε is compared with."""
-    return (predicted - observed).square().mean(-1)
-
-
-def start_error(
-    decoded: Float[Tensor, "segments dim"], values: Float[Tensor, "segments dim"], points: int
-) -> Float[Tensor, ""]:
-    """Error of an absolute readout where segments begin, weighed like any of `points` observations.
-
-    With displacements a segment begins at its observation by construction. An absolute readout
-    has to learn to, or nothing would say what it reads before the segment's next observation.
-    """
-    return squared_error(decoded, values).sum() / points

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.models.base import (
-    Losses,
-    Model,
-    mean_error,
-    squared_error,
-    start_error,
-    with_inputs,
-)
+from skipstone.errors import InvalidInput
+from skipstone.models.arithmetic import mean_error, squared_error, start_error, with_inputs
+from skipstone.models.base import Model
+from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
-from skipstone.models.stepping import read_context, roll_out
+from skipstone.models.rollout import end_times
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -29,13 +25,6 @@ class LatentODEConfig(ODEConfig):
     """Configuration of a `LatentODE`."""
 
 
-class Orbits(NamedTuple):
-    """Segments of a `LatentODE`: one per trajectory, integrated when it is read."""
-
-    values: Float[Tensor, "orbits dim"]
-    state: Float[Tensor, "orbits state"]
-
-
 class LatentODE(Model[LatentODEConfig]):
     """A GRU reads the context; from its state one neural ODE is integrated to all times.
 
@@ -43,128 +32,88 @@ class LatentODE(Model[LatentODEConfig]):
     """
 
     Config: ClassVar[type[LatentODEConfig]] = LatentODEConfig
+    title: ClassVar[str] = "latent ODE"
 
     def __init__(self, config: LatentODEConfig):
-        nn.Module.__init__(self)
-        self.config = config
+        super().__init__(config)
         hidden, layers = config.hidden, config.layers
         self.encoder = ResidualMLP(config.dim + config.control + 1, hidden, hidden, layers)
-        self.cell = nn.GRUCell(hidden, hidden)
+        self.cell = nn.GRU(hidden, hidden, batch_first=True)
         self.dynamics = Dynamics(hidden)
-        # A displacement is a difference of two readings, from which a bias would cancel.
+        # A displacement is a difference of two decodings, from which a bias would cancel.
         bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
 
-    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
-        """Zero."""
-        return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
-
-    def readings(
-        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time dim"]:
-        """The encoder is shown every observation, as it is."""
-        return values
-
-    def encode(
+    def rollout(
         self,
-        readings: Float[Tensor, "*rows dim"],
-        controls: Float[Tensor, "*rows control"] | None,
-        elapsed: Float[Tensor, "*rows"],
-    ) -> Float[Tensor, "*rows encoded"]:
-        """What the cell reads of an observation of the context."""
-        return self.encoder(with_inputs(readings, controls, elapsed[..., None]))
+        context: Sequences,
+        until: float | Tensor,
+        controls: Any = None,
+        *,
+        step: float | None = None,
+        max_updates: int | None = None,
+    ) -> Path:
+        """Predict from the last `num_context` observations; the integration waits for queries."""
+        if step is not None:
+            raise InvalidInput(
+                "a LatentODE reads nothing after its context, so it takes no steps; got a step of "
+                f"{step}. Leave it out."
+            )
+        context = self.prepare(context, self.config.num_context).tail(self.config.num_context)
+        end, unit = end_times(until, context), self.config.time_unit
+        state, values = self._state(context, context.values), context.values[:, -1]
 
-    def update(
-        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
-    ) -> Float[Tensor, "rows state"]:
-        """The cell update."""
-        return self.cell(encoded, state)
+        def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:
+            """One integration through all times asked for, in order."""
+            ordered, order = (elapsed / unit).to(values.dtype).sort(dim=1)
+            predicted, calls = self._predict(state, values, ordered)
+            back = order.argsort(dim=1)[..., None].expand(predicted.shape)
+            return predicted.gather(1, back), calls
 
-    def move(
-        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
-    ) -> Float[Tensor, "rows state"]:
-        """Nothing changes while the context is read."""
-        return state
+        return Path(predict, context.ends[:, None], end)
 
-    def segments(
-        self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"],
-    ) -> Orbits:
-        """Keep where the integration begins."""
-        return Orbits(values, state)
-
-    def advance(
-        self,
-        segments: Orbits,
-        state: Float[Tensor, "rows state"],
-        lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Never reached: the one segment lasts to the end."""
-        raise AssertionError("a LatentODE has no update after its context")
-
-    def read(
-        self,
-        segments: Orbits,
-        index: Int[Tensor, "batch time"],
-        offsets: Float[Tensor, "batch time"],
-    ) -> tuple[Float[Tensor, "batch time dim"], Int[Tensor, " batch"]]:
-        """Predictions of a path, by one integration through all times asked for, in order."""
-        ordered, order = offsets.sort(dim=1)
-        predicted, calls = self._predict(segments, ordered)
-        back = order.argsort(dim=1)[..., None].expand(predicted.shape)
-        return predicted.gather(1, back), torch.full_like(index.sum(1), calls)
+    def _state(
+        self, context: Sequences, shown: Float[Tensor, "batch time dim"]
+    ) -> Float[Tensor, "batch state"]:
+        """The state after the context."""
+        gaps = (context.times.diff(dim=1) / self.config.time_unit).to(shown.dtype)
+        elapsed = torch.nn.functional.pad(gaps, (1, 0))[..., None]
+        states, _ = self.cell(self.encoder(with_inputs(shown, context.controls, elapsed)))
+        return states[:, -1]
 
     def _predict(
-        self, orbits: Orbits, offsets: Float[Tensor, "batch time"]
+        self,
+        state: Float[Tensor, "batch state"],
+        values: Float[Tensor, "batch dim"],
+        offsets: Float[Tensor, "batch time"],
     ) -> tuple[Float[Tensor, "batch time dim"], int]:
-        states, calls = integrate(self.dynamics, orbits.state, offsets, self.config)
+        states, calls = integrate(self.dynamics, state, offsets, self.config)
         decoded = self.decoder(states)
         if self.config.moves:
-            decoded = orbits.values[:, None] + decoded - self.decoder(orbits.state)[:, None]
+            decoded = values[:, None] + decoded - self.decoder(state)[:, None]
         return decoded, calls
 
-    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
-        """Predict from the last `num_context` observations; the integration waits for queries."""
-        context = self.prepare(context, self.config.num_context)
-
-        def to_the_end(state: Tensor) -> Tensor:
-            return torch.full_like(state[:, 0], torch.inf)
-
-        return roll_out(self, context, until, None, to_the_end)
-
-    def loss(
-        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
-    ) -> Losses:
+    def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
         """Error at every observation after the context; with the absolute readout also the error
-        where the integration begins (`start_error`).
-
-        `seen` is what the encoder reads instead of the values, for training with noise.
-        """
+        where the integration begins (`start_error`)."""
         count = self.config.num_context
         batch = self.prepare(batch, count + 1)
-        seen = None if seen is None else seen[:, :count]
-        state = read_context(self, batch.head(count), seen)
-        orbits = Orbits(batch.values[:, count - 1], state)
-        offsets = (batch.times[:, count:] - batch.times[:, count - 1, None]).div(
-            self.config.time_unit
-        )
-        predicted, calls = self._predict(orbits, offsets.to(batch.values.dtype))
+        shown = (draws or Draws()).shown(batch.values)[:, :count]
+        state, values = self._state(batch.head(count), shown), batch.values[:, count - 1]
+        offsets = batch.times[:, count:] - batch.times[:, count - 1, None]
+        offsets = (offsets / self.config.time_unit).to(batch.values.dtype)
+        predicted, _ = self._predict(state, values, offsets)
         valid = batch.mask[:, count:]
         wanted = torch.nn.functional.pad(valid, (count, 0))
         error = squared_error(predicted, batch.values[:, count:])[valid]
         prediction, errors = mean_error(batch, error, wanted)
         total = prediction
         if not self.config.moves:
-            total = total + start_error(self.decoder(state), orbits.values, len(error))
+            total = total + start_error(self.decoder(state), values, len(error))
         return Losses(
             total=total,
             prediction=prediction,
-            step=torch.zeros_like(prediction),
             errors=errors,
-            num_steps=0,
             mean_step=float(offsets[:, -1].mean()),
             num_updates=len(batch) * count,
-            num_evaluations=calls * len(batch),
         )

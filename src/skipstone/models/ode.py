@@ -9,16 +9,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.errors import InvalidInput
-from skipstone.models.base import ModelConfig, require_positive
+from skipstone.errors import require_choice, require_number
+from skipstone.models.base import ModelConfig
+
+SOLVERS = ("rk4", "dopri5")
+"""Methods of integration; see `ODEConfig.solver`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ODEConfig(ModelConfig):
     """What models that integrate a neural ODE need besides."""
 
-    solver: str = "dopri5"
-    """`dopri5` adapts its step to the tolerances; `rk4` takes steps of at most one time unit."""
+    solver: str = "rk4"
+    """`rk4` takes steps of at most one unit of time, four evaluations each. `dopri5` adapts its
+    steps to the tolerances, as in the paper: as many as the stiffest row of a batch needs."""
 
     rtol: float = 1e-3
     """Relative tolerance of dopri5. Smaller is more accurate and takes more evaluations."""
@@ -28,10 +32,9 @@ class ODEConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.solver not in ("dopri5", "rk4"):
-            raise InvalidInput(f'solver must be "dopri5" or "rk4"; got {self.solver!r}.')
-        require_positive("rtol", self.rtol)
-        require_positive("atol", self.atol)
+        require_choice("solver", self.solver, SOLVERS)
+        require_number("rtol", self.rtol, above=0)
+        require_number("atol", self.atol, above=0)
 
 
 class Dynamics(nn.Module):

@@ -1,27 +1,26 @@
-"""The ODE-RNN (Rubanova, Chen and Duvenaud 2019): a neural ODE between cell updates."""
+"""The ODE-RNN baseline: an RNN whose state follows a neural ODE between observations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import (
-    Losses,
-    Model,
+from skipstone.models.arithmetic import (
     mean_error,
     select_rows,
     squared_error,
     start_error,
     with_inputs,
 )
+from skipstone.models.base import SteppingModel
+from skipstone.models.learning import Draws, Losses
+from skipstone.models.loop import every_interval
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
-from skipstone.models.stepping import one_unit, roll_out
-from skipstone.path import Path
 from skipstone.sequences import Sequences
 
 # A query this close to one of its segment's ends, relative to its length, is there.
@@ -33,29 +32,29 @@ class ODERNNConfig(ODEConfig):
     """Configuration of an `ODERNN`."""
 
 
-class Flows(NamedTuple):
-    """Segments of an `ODERNN`, with the integrated state at their end."""
+class ODERNNSegments(NamedTuple):
+    """Rollout segments, with the integrated state at their end."""
 
-    values: Float[Tensor, "flows dim"]
-    state: Float[Tensor, "flows state"]
-    end: Float[Tensor, "flows state"]
-    lengths: Float[Tensor, " flows"]
-    evaluations: Int[Tensor, " flows"]
+    values: Float[Tensor, "segments dim"]
+    state: Float[Tensor, "segments state"]
+    end: Float[Tensor, "segments state"]
+    lengths: Float[Tensor, " segments"]
 
 
-class ODERNN(Model[ODERNNConfig]):
+class ODERNN(SteppingModel[ODERNNConfig]):
     """A GRU that updates at every observation, its state following a neural ODE in between."""
 
     Config: ClassVar[type[ODERNNConfig]] = ODERNNConfig
+    title: ClassVar[str] = "ODE-RNN"
 
     def __init__(self, config: ODERNNConfig):
-        nn.Module.__init__(self)
-        self.config = config
+        super().__init__(config)
         hidden, layers = config.hidden, config.layers
+        self.min_step = 0.0
         self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
         self.cell = nn.GRUCell(hidden, hidden)
         self.dynamics = Dynamics(hidden)
-        # A displacement is a difference of two readings, from which a bias would cancel.
+        # A displacement is a difference of two decodings, from which a bias would cancel.
         bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
 
@@ -63,20 +62,20 @@ class ODERNN(Model[ODERNNConfig]):
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
-    def readings(
+    def encoder_inputs(
         self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time dim"]:
-        """The encoder is shown every observation, as it is."""
+        """The observations themselves."""
         return values
 
     def encode(
         self,
-        readings: Float[Tensor, "*rows dim"],
+        inputs: Float[Tensor, "*rows dim"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
-        """What the cell reads; the time elapsed is in the state already, which flowed for it."""
-        return self.encoder(with_inputs(readings, controls))
+        """The cell's input. The time elapsed is in the state already, which flowed for it."""
+        return self.encoder(with_inputs(inputs, controls))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -84,32 +83,37 @@ class ODERNN(Model[ODERNNConfig]):
         """The cell update."""
         return self.cell(encoded, state)
 
-    def move(
-        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
-    ) -> Float[Tensor, "rows state"]:
-        """Let the state flow."""
-        return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
+    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """One typical observation interval."""
+        return torch.ones_like(state[:, 0])
 
     def segments(
         self,
         state: Float[Tensor, "rows state"],
         values: Float[Tensor, "rows dim"],
         lengths: Float[Tensor, " rows"],
-    ) -> Flows:
+    ) -> tuple[ODERNNSegments, int]:
         """Integrate across each interval."""
         ends, calls = integrate(self.dynamics, state, lengths[:, None], self.config)
-        spent = torch.full((len(state),), calls, device=state.device)
-        return Flows(values, state, ends[:, 0], lengths, spent)
+        return ODERNNSegments(values, state, ends[:, 0], lengths), calls
 
-    def advance(
+    def move(
         self,
-        segments: Flows,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction, what is read of it, and state at the end of each interval."""
+        segments: ODERNNSegments | None = None,
+    ) -> Float[Tensor, "rows state"]:
+        """Let the state flow, unless a segment has done so already."""
+        if segments is not None:
+            return segments.end
+        return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
+
+    def ends(
+        self, segments: ODERNNSegments, lengths: Float[Tensor, " rows"]
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
+        """Prediction at the end, which is also what the encoder is given."""
         predicted = self.displace(segments.values, segments.state, segments.end)
-        return predicted, predicted, segments.end
+        return predicted, predicted
 
     def displace(
         self,
@@ -121,9 +125,9 @@ class ODERNN(Model[ODERNNConfig]):
         decoded = self.decoder(later)
         return values + decoded - self.decoder(state) if self.config.moves else decoded
 
-    def read(
+    def predict(
         self,
-        segments: Flows,
+        segments: ODERNNSegments,
         index: Int[Tensor, "batch time"],
         offsets: Float[Tensor, "batch time"],
     ) -> tuple[Float[Tensor, "batch time dim"], Int[Tensor, " batch"]]:
@@ -145,59 +149,24 @@ class ODERNN(Model[ODERNNConfig]):
         predicted = self.displace(values, state, later)
         return predicted.reshape(*index.shape, self.config.dim), calls * evaluations
 
-    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
-        """Predict from the last `num_context` observations, one typical spacing at a time."""
-        context = self.prepare(context, self.config.num_context)
-        return roll_out(
-            self, context, until, controls, one_unit, evaluations=lambda flows: flows.evaluations
-        )
-
-    def loss(
-        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
-    ) -> Losses:
+    def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
         """Error of predicting each observation from those before it; with the absolute readout
-        also the error where each segment begins (`start_error`).
-
-        `seen` is what the encoder reads instead of the values, for training with noise.
-        """
+        also the error where each segment begins (`start_error`)."""
         batch = self.prepare(batch, 2)
-        # Longest first: the sequences that have a next observation are a prefix.
-        order = batch.lengths.argsort(descending=True, stable=True)
-        batch = batch[order]
-        gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)
-        read = batch.values if seen is None else seen[order]
-        encoded = self.encoder(with_inputs(read, batch.controls))
-        state = self.initial_state(len(batch))
-        valid = batch.mask[:, 1:]
-        starts, ends, evaluations = [], [], 0
-        sizes = valid.sum(0).tolist()
-        for i, size in enumerate(sizes):
-            state = self.cell(encoded[:size, i], state[:size])
-            starts.append(state)
-            flowed, calls = integrate(self.dynamics, state, gaps[:size, i, None], self.config)
-            state = flowed[:, 0]
-            ends.append(state)
-            evaluations += calls * size
-        values = batch.values.transpose(0, 1)
-        before, after = values[:-1][valid.T], values[1:][valid.T]
-        begins = torch.cat(starts)
-        predicted = self.displace(before, begins, torch.cat(ends))
-        # Errors are in order of time; the batch is in order of sequences, once more shuffled.
-        error = values.new_zeros(valid.T.shape).masked_scatter(
-            valid.T, squared_error(predicted, after)
-        )
-        wanted = torch.nn.functional.pad(valid, (1, 0))
-        prediction, errors = mean_error(batch, error.T[valid], wanted)
+        steps = every_interval(self, batch, (draws or Draws()).shown(batch.values))
+        predicted = self.displace(steps.before, steps.state, steps.moved)
+        # From the order of the rounds to that of the batch.
+        error = squared_error(predicted, steps.after)[steps.place.argsort()]
+        wanted = torch.nn.functional.pad(batch.mask[:, 1:], (1, 0))
+        prediction, errors = mean_error(batch, error, wanted)
         total = prediction
         if not self.config.moves:
-            total = total + start_error(self.decoder(begins), before, len(before))
+            decoded = self.decoder(steps.state)
+            total = total + start_error(decoded, steps.before, len(error))
         return Losses(
             total=total,
             prediction=prediction,
-            step=torch.zeros_like(prediction),
-            errors=errors[order.argsort()],
-            num_steps=0,
-            mean_step=float(gaps[valid].mean()),
-            num_updates=sum(sizes),
-            num_evaluations=evaluations,
+            errors=errors,
+            mean_step=float(steps.lengths.mean()),
+            num_updates=len(error),
         )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.models.base import Losses, Model, ModelConfig, mean_error, squared_error, with_inputs
+from skipstone.models.arithmetic import mean_error, squared_error, with_inputs
+from skipstone.models.base import ModelConfig, SteppingModel
+from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
-from skipstone.models.stepping import one_unit, roll_out
-from skipstone.path import Path
 from skipstone.sequences import Sequences
 
 
@@ -21,15 +21,15 @@ class RNNConfig(ModelConfig):
     """Configuration of an `RNN`."""
 
 
-class Strides(NamedTuple):
-    """Segments of an `RNN`: each covers one interval, and its output moves evenly across it."""
+class RNNSegments(NamedTuple):
+    """Rollout segments: one interval each, across which the output moves evenly."""
 
-    values: Float[Tensor, "strides dim"]
-    displacement: Float[Tensor, "strides dim"]
-    lengths: Float[Tensor, " strides"]
+    values: Float[Tensor, "segments dim"]
+    displacement: Float[Tensor, "segments dim"]
+    lengths: Float[Tensor, " segments"]
 
 
-class RNN(Model[RNNConfig]):
+class RNN(SteppingModel[RNNConfig]):
     """A GRU that updates at every observation and predicts the next one.
 
     The encoder is told how long ago the last observation was and the decoder how far away the
@@ -38,11 +38,12 @@ class RNN(Model[RNNConfig]):
     """
 
     Config: ClassVar[type[RNNConfig]] = RNNConfig
+    title: ClassVar[str] = "RNN"
 
     def __init__(self, config: RNNConfig):
-        nn.Module.__init__(self)
-        self.config = config
+        super().__init__(config)
         hidden, layers = config.hidden, config.layers
+        self.min_step = 0.0
         self.encoder = ResidualMLP(config.dim + config.control + 1, hidden, hidden, layers)
         self.cell = nn.GRU(hidden, hidden, batch_first=True)
         self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers)
@@ -51,20 +52,20 @@ class RNN(Model[RNNConfig]):
         """Zero."""
         return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
 
-    def readings(
+    def encoder_inputs(
         self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time dim"]:
-        """The encoder is shown every observation, as it is."""
+        """The observations themselves."""
         return values
 
     def encode(
         self,
-        readings: Float[Tensor, "*rows dim"],
+        inputs: Float[Tensor, "*rows dim"],
         controls: Float[Tensor, "*rows control"] | None,
         elapsed: Float[Tensor, "*rows"],
     ) -> Float[Tensor, "*rows encoded"]:
-        """What the cell reads, with the time since the last observation."""
-        return self.encoder(with_inputs(readings, controls, elapsed[..., None]))
+        """The cell's input, with the time since the last observation."""
+        return self.encoder(with_inputs(inputs, controls, elapsed[..., None]))
 
     def update(
         self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
@@ -72,20 +73,19 @@ class RNN(Model[RNNConfig]):
         """One GRU update, with the weights of the layer that training runs over whole sequences."""
         return torch.gru_cell(encoded, state, *self.cell.all_weights[0])
 
-    def move(
-        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"]
-    ) -> Float[Tensor, "rows state"]:
-        """Nothing changes between updates."""
-        return state
+    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+        """One typical observation interval."""
+        return torch.ones_like(state[:, 0])
 
     def segments(
         self,
         state: Float[Tensor, "rows state"],
         values: Float[Tensor, "rows dim"],
         lengths: Float[Tensor, " rows"],
-    ) -> Strides:
+    ) -> tuple[RNNSegments, int]:
         """One decoding per interval."""
-        return Strides(values, self._displacement(state, values, lengths[:, None]), lengths)
+        displacement = self._displacement(state, values, lengths[:, None])
+        return RNNSegments(values, displacement, lengths), 0
 
     def _displacement(
         self,
@@ -97,19 +97,25 @@ class RNN(Model[RNNConfig]):
         decoded = self.decoder(with_inputs(state, gaps))
         return decoded if self.config.moves else decoded - values
 
-    def advance(
+    def move(
         self,
-        segments: Strides,
         state: Float[Tensor, "rows state"],
         lengths: Float[Tensor, " rows"],
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"], Float[Tensor, "rows state"]]:
-        """Prediction, what is read of it, and state at the end of each interval."""
-        predicted = segments.values + segments.displacement
-        return predicted, predicted, state
+        segments: RNNSegments | None = None,
+    ) -> Float[Tensor, "rows state"]:
+        """Nothing changes between updates."""
+        return state
 
-    def read(
+    def ends(
+        self, segments: RNNSegments, lengths: Float[Tensor, " rows"]
+    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
+        """Prediction at the end, which is also what the encoder is given."""
+        predicted = segments.values + segments.displacement
+        return predicted, predicted
+
+    def predict(
         self,
-        segments: Strides,
+        segments: RNNSegments,
         index: Int[Tensor, "batch time"],
         offsets: Float[Tensor, "batch time"],
     ) -> tuple[Float[Tensor, "batch time dim"], int]:
@@ -117,36 +123,23 @@ class RNN(Model[RNNConfig]):
         fraction = offsets / segments.lengths[index]
         return segments.values[index] + fraction[..., None] * segments.displacement[index], 0
 
-    def rollout(self, context: Sequences, until: float | Tensor, *, controls: Any = None) -> Path:
-        """Predict from the last `num_context` observations, one typical spacing at a time."""
-        context = self.prepare(context, self.config.num_context)
-        return roll_out(self, context, until, controls, one_unit)
-
-    def loss(
-        self, batch: Sequences, *, seen: Float[Tensor, "batch time dim"] | None = None
-    ) -> Losses:
-        """Error of predicting each observation from those before it.
-
-        `seen` is what the encoder reads instead of the values, for training with noise.
-        """
+    def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
+        """Error of predicting each observation from those before it, by one fused pass."""
         batch = self.prepare(batch, 2)
         gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)[..., None]
         elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
         values = batch.values[:, :-1]
-        read = values if seen is None else seen[:, :-1]
+        shown = (draws or Draws()).shown(batch.values)[:, :-1]
         controls = None if batch.controls is None else batch.controls[:, :-1]
-        states, _ = self.cell(self.encoder(with_inputs(read, controls, elapsed)))
+        states, _ = self.cell(self.encoder(with_inputs(shown, controls, elapsed)))
         predicted = values + self._displacement(states, values, gaps)
         valid = batch.mask[:, 1:]
-        wanted = torch.nn.functional.pad(valid, (1, 0))
         error = squared_error(predicted, batch.values[:, 1:])[valid]
-        prediction, errors = mean_error(batch, error, wanted)
+        prediction, errors = mean_error(batch, error, torch.nn.functional.pad(valid, (1, 0)))
         return Losses(
             total=prediction,
             prediction=prediction,
-            step=torch.zeros_like(prediction),
             errors=errors,
-            num_steps=0,
             mean_step=float(gaps[valid].mean()),
             num_updates=int(valid.sum()),
         )

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from skipstone.models.search import Walk
+from skipstone.models.loop import Round
 from skipstone.sequences import Sequences
 
 
@@ -16,12 +16,12 @@ from skipstone.sequences import Sequences
 class Targets:
     """Index arithmetic of a training step, all of it data.
 
-    Segments are numbered as in the walk. An observation is numbered `row·time + index`, as in a
-    flattened batch.
+    Segments are numbered in the order of the rounds in which they began. An observation's number is
+    `row·time + index`, its place in the flattened batch.
     """
 
     predicted: Bool[Tensor, "batch time"]
-    """Where an observation is predicted: everywhere but at the first of each row."""
+    """Which observations are predicted: all but the first of each row."""
 
     point: Int[Tensor, " points"]
     """The predicted observations."""
@@ -31,9 +31,6 @@ class Targets:
 
     point_offset: Float[Tensor, " points"]
     """Time since the start of that segment."""
-
-    start: Int[Tensor, " segments"]
-    """The observation at which each segment begins."""
 
     past: Int[Tensor, " past"]
     """Observations one past the end of a segment whose length was chosen, and not too long."""
@@ -57,45 +54,46 @@ class Targets:
     def of(
         cls,
         batch: Sequences,
-        walk: Walk,
+        rounds: list[Round],
         clock: Float[Tensor, "batch time"],
         num_context: int,
+        reach: Int[Tensor, "batch time"] | None,
+        cut: Bool[Tensor, "batch time"],
     ) -> Targets:
-        """From the segments of a walk; `clock` holds the times in the model's unit."""
-        at, cut, dtype = walk.knots.at, walk.knots.cut, batch.values.dtype
-        # Which of its row's knots an observation is, or is predicted from.
-        order = at.cumsum(1) - 1
-        row, index = at.nonzero(as_tuple=True)
-        number = walk.number[row, order[row, index]]
-        time = clock[row, index]
-        # The knots of a row are neighbours here.
-        last = torch.cat([row[1:] != row[:-1], row.new_ones(1, dtype=torch.bool)])
+        """From the rounds of a walk. At a knot, `reach` is where its segment should have ended (by
+        default where it did), and `cut` whether that is only a lower bound."""
+        dtype, width = batch.values.dtype, batch.mask.shape[1]
+        rows = torch.cat([each.front.rows for each in rounds])
+        knot = torch.cat([each.front.knot for each in rounds])
+        end = torch.cat([each.stop.knot for each in rounds])
+        begin, is_cut = clock[rows, knot], cut[rows, knot]
+        wanted = end if reach is None else reach[rows, knot]
 
-        # From row-by-row order to round-by-round order.
-        place = number.argsort()
-        width = at.shape[1]
-        predicted = batch.mask.clone()
-        predicted[:, 0] = False
+        # The knot at or before each observation; the first observation is always one.
+        place = torch.arange(width, device=rows.device)
+        latest = torch.zeros_like(batch.mask, dtype=torch.long)
+        latest[rows, knot] = knot
+        latest = latest.cummax(dim=1).values
+        number = torch.zeros_like(latest)
+        number[rows, knot] = torch.arange(len(rows), device=rows.device)
+
+        predicted = batch.mask & (place > 0)
         point_row, point_index = predicted.nonzero(as_tuple=True)
-        point_segment = walk.number[point_row, order[point_row, point_index - 1]]
-        free = (index >= num_context - 1)[place].nonzero()[:, 0]
-        # Not last in its row, so that another knot and at least one more observation follow; and
-        # not past where it should have ended.
-        ended = ~last & (index >= num_context - 1) & ~cut[row, index]
-        ended = (ended & (index.roll(-1) <= walk.reach[row, index])).nonzero()[:, 0]
-        past_row, past_index = row[ended], index.roll(-1)[ended] + 1
-        lengths = (clock[row, walk.reach[row, index]] - time)[place]
-        start_time = time[place]
+        point_segment = number[point_row, latest[point_row, point_index - 1]]
+        free = knot >= num_context - 1
+        # Another knot, and so at least one more observation, follows.
+        followed = end < batch.lengths[rows] - 1
+        past = (free & followed & ~is_cut & (end <= wanted)).nonzero()[:, 0]
+        chosen = free.nonzero()[:, 0]
         return cls(
             predicted=predicted,
             point=point_row * width + point_index,
             point_segment=point_segment,
-            point_offset=(clock[point_row, point_index] - start_time[point_segment]).to(dtype),
-            start=(row * width + index)[place],
-            past=past_row * width + past_index,
-            past_segment=number[ended],
-            past_offset=(clock[past_row, past_index] - time[ended]).to(dtype),
-            free=free,
-            free_lengths=lengths[free].to(dtype),
-            free_cut=cut[row, index][place][free],
+            point_offset=(clock[point_row, point_index] - begin[point_segment]).to(dtype),
+            past=rows[past] * width + end[past] + 1,
+            past_segment=past,
+            past_offset=(clock[rows[past], end[past] + 1] - begin[past]).to(dtype),
+            free=chosen,
+            free_lengths=(clock[rows, wanted] - begin)[chosen].to(dtype),
+            free_cut=is_cut[chosen],
         )

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skipstone.console import Progress, silent
 from skipstone.errors import InvalidInput
-from skipstone.models.pcode import PCODEConfig
-from skipstone.paper.jobs import measure_run
-from skipstone.paper.tasks.load import load_task
-from skipstone.paper.tasks.registry import find_task
-from skipstone.training.recipe import PRESETS, STEPPING, Preset, preset_for
-from skipstone.training.report import read_evaluation
-from skipstone.training.run import METRICS, TITLES, Run, list_runs
+from skipstone.models.registry import find_kind, title
+from skipstone.paper.jobs import Job, measure_run, task_data
+from skipstone.training.run import Run, list_runs
 
 
 @dataclass(frozen=True)
@@ -38,12 +32,12 @@ class Measured:
     @property
     def spacing(self) -> float:
         """Time between two observations."""
-        return self.run.config["data"]["spacing"]
+        return self.run.config["data"]["options"]["spacing"]
 
     @property
     def model(self) -> str:
         """The model, by the name that people read."""
-        return TITLES[self.run.config["model"]["kind"]]
+        return title(find_kind(self.run.config["model"]["kind"]))
 
     @property
     def hidden(self) -> int:
@@ -62,51 +56,13 @@ class Measured:
 
     @property
     def varied(self) -> set[str]:
-        """What differs from a preset for its task: `hidden`, `steps`, `tolerance`, `reads`,
-        `step_layers`, `whole_steps` or `finer`, or the whole `recipe`, if it is no preset's.
-        Studies vary something on purpose."""
-        config, task = self.run.config, find_task(self.task)
-        presets = (preset_for(name, self.task) for name in PRESETS)
-        recipe = self._schedule(config["recipe"])
-        same = (preset for preset in presets if self._schedule(asdict(preset.recipe)) == recipe)
-        preset = next(same, None)
-        if preset is None:
-            return {"recipe"}
-        tolerance = config["tolerance"]
-        differs = {
-            "hidden": self.hidden != preset.hidden,
-            "steps": config["recipe"]["steps"] != preset.recipe.steps,
-            "tolerance": tolerance is not None and preset.tolerance not in ("auto", tolerance),
-            **self._other_model(preset),
-            "finer": not math.isclose(self.spacing, task.options.spacing),
-        }
-        return {name for name, different in differs.items() if different}
-
-    def _other_model(self, preset: Preset) -> dict[str, bool]:
-        """Which options of a PC-ODE are not the preset's; without a word of them it is the
-        paper's."""
-        model, paper = self.run.config["model"], PCODEConfig(dim=1)
-        if model["kind"] != "pcode":
-            return {}
-        names = ("reads", "step_layers", "whole_steps")
-        return {
-            name: model.get(name, getattr(paper, name)) != getattr(preset, name) for name in names
-        }
-
-    def _schedule(self, recipe: dict[str, Any]) -> dict[str, Any]:
-        """What of a recipe matters to this model, but for the number of steps."""
-        kind = self.run.config["model"]["kind"]
-        without = {"steps", *(STEPPING if kind != "pcode" else ())}
-        # Runs from before there were own steps have none.
-        recipe = {"own_steps": 0.0, **recipe}
-        return {name: value for name, value in recipe.items() if name not in without}
+        """What differs from the preset: studies vary something on purpose."""
+        return Job(**self.run.config["data"]["job"]).varied
 
     @property
     def training(self) -> list[dict[str, float]]:
-        """The validations of its training, in order: a dictionary for each row of metrics.csv, with
-        step, training_loss, mean_step, validation_error, learning_rate and wall_seconds."""
-        with (self.run.folder / METRICS).open(encoding="utf-8", newline="") as file:
-            return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file)]
+        """The validations of its training, in order."""
+        return self.run.metrics
 
 
 def measure_runs(
@@ -121,13 +77,12 @@ def measure_runs(
     for index, run in enumerate(runs):
         progress("evaluating", index / len(runs))
         if not run.has_weights:
-            measured.append(Measured(run, read_evaluation(run)))
+            measured.append(Measured(run, run.evaluation))
             continue
-        described = dict(run.config["data"])
-        key = tuple(described.items())
+        key = (run.config["data"]["task"], *run.config["data"]["options"].items())
         if key not in data:
             # One task at a time: all of them together would not fit in a small memory.
-            data = {key: load_task(described.pop("task"), **described)}
+            data = {key: task_data(run)}
         kind = (key, *run.config["model"].items())
         measured.append(Measured(run, measure_run(run, data[key], timing and kind not in timed)))
         timed.add(kind)
@@ -138,7 +93,7 @@ def measure_runs(
 def finished_runs(folder: Path) -> list[Run]:
     """The finished runs on tasks in a folder, sorted so that those of a task are neighbours."""
     runs = [run for run in list_runs(folder) if run.finished and "task" in run.config["data"]]
-    runs = [run for run in runs if run.has_weights or read_evaluation(run)]
+    runs = [run for run in runs if run.has_weights or run.evaluation]
     if not runs:
         raise InvalidInput(
             f"there must be finished runs to report on; {folder.resolve()} holds none. Run this in "

@@ -18,7 +18,7 @@ from skipstone.paper.tasks.shots import SHOTS
 from skipstone.paper.trainings import trainings
 from skipstone.training.run import Run
 
-LIVE = Job(task="circles", model="pcode", hidden=64, steps=600)
+LIVE = Job(task="circles", model="pcode", steps=600, options={"hidden": 64})
 """What a newcomer sees being trained: about a minute."""
 
 SMOKE_PLANNING = Settings(tables=10, rollouts=300)
@@ -53,10 +53,7 @@ def train_all(
     workers: int | None = None,
 ) -> list[Outcome]:
     """Train whatever is not trained yet of all that the paper compares, or of a part of it."""
-    jobs = trainings(preset, tasks, models, seeds)
-    # RNNs that only tolerances come from are not part of what was asked for, and once those are
-    # known they are not looked at again.
-    return [done for done in run_grid(jobs, runs, workers=workers) if done.job in jobs]
+    return run_grid(trainings(preset, tasks, models, seeds), runs, workers=workers)
 
 
 def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path, command: str) -> Report:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skipstone.errors import require_number
+from skipstone.models.pcode import PCODE
+from skipstone.models.pcode_config import PCODEConfig
 from skipstone.paper.grid import make_grid
 from skipstone.paper.jobs import Job
+from skipstone.paper.presets import preset_for
 from skipstone.paper.published import TABLE
 from skipstone.paper.tasks.registry import find_task
 from skipstone.paper.tasks.shots import SHOTS
-from skipstone.training.recipe import preset_for
 
 MODELS = ("rnn", "pcode", "odernn")
 """The paper's models. RNNs come first: a PC-ODE may take its tolerance from one."""
@@ -38,25 +40,26 @@ def trainings(
         find_task(task)
     tasks, models = tasks or known, models or MODELS
     jobs = make_grid(tasks, models, seeds=range(seeds), preset=preset)
-    return list(dict.fromkeys([*jobs, *_studies(preset, tasks, models)]))
+    studies = _studies(preset, tasks, models)
+    return list({job.name: job for job in [*jobs, *studies]}.values())
 
 
 def _studies(preset: str, tasks: Sequence[str], models: Sequence[str]) -> list[Job]:
     jobs: list[Job] = []
     if CAPACITY_TASK in tasks and "pcode" in models:
-        own = preset_for(preset, CAPACITY_TASK).hidden
+        own = preset_for(preset, CAPACITY_TASK).options(PCODE).get("hidden", PCODEConfig.hidden)
         hidden = [units for units in CAPACITY_UNITS if units != own]
-        jobs += make_grid([CAPACITY_TASK], ["pcode"], hidden=hidden, preset=preset)
+        jobs += make_grid([CAPACITY_TASK], ["pcode"], options={"hidden": hidden}, preset=preset)
     if SAMPLING_TASK in tasks:
-        hidden, steps = (SAMPLING_UNITS, SAMPLING_STEPS) if preset == "cpu" else (None, None)
+        small = preset == "cpu"
         jobs += [
             Job(
                 task=SAMPLING_TASK,
                 model=model,
                 preset=preset,
-                hidden=hidden,
-                steps=steps,
+                steps=SAMPLING_STEPS if small else None,
                 finer=finer,
+                options={"hidden": SAMPLING_UNITS} if small else {},
             )
             for finer in SAMPLING_FINER
             for model in ("rnn", "pcode")

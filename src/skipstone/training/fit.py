@@ -12,32 +12,28 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from skipstone.errors import InvalidInput
+from skipstone.console import Progress, show_progress
+from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
 from skipstone.files import write_json
-from skipstone.models.base import Model, ModelConfig, require_sequences
-from skipstone.models.pcode import PCODE
-from skipstone.models.rnn import RNN
-from skipstone.sequences import Sequences
-from skipstone.training.objective import Objective
-from skipstone.training.recipe import Recipe, preset_for
-from skipstone.training.run import (
-    CHECKPOINT,
+from skipstone.models.base import Model, require_sequences
+from skipstone.models.storage import (
+    FORMAT,
     RESULT,
     WEIGHTS,
-    Run,
     describe_model,
-    provenance,
     sha256,
-    start_folder,
     write_tensors,
 )
-from skipstone.training.state import ProgressReport
+from skipstone.sequences import Sequences
+from skipstone.training.objective import Objective
+from skipstone.training.recipe import Recipe
+from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
 
 LEAST_SPREAD, MOST_SPREAD = 0.01, 30.0
 """Standard deviations of values between which the presets are known to train."""
@@ -51,13 +47,12 @@ def fit(
     validation: Sequences | None = None,
     *,
     folder: str | Path,
-    recipe: Recipe | str = "cpu",
-    tolerance: float | str = "auto",
+    recipe: Recipe | None = None,
     seed: int = 0,
     device: str = "auto",
     devices: int = 1,
     precision: str = "32-true",
-    progress: bool | ProgressReport = True,
+    progress: bool | Progress = True,
     data: dict[str, Any] | None = None,
 ) -> Run:
     """Train a model, which ends with its best weights, and keep everything as a run folder.
@@ -65,22 +60,15 @@ def fit(
     Calling it again with the same folder and arguments resumes an interrupted training, and
     returns a finished one at once, with that run's weights in `model`. Initial weights are the
     model's own: call `torch.manual_seed` before building it if they are to be the same each time.
-    Without `validation`, a tenth of `train` is kept for it.
+    Without `validation`, a tenth of `train` is kept for it. Without a `recipe` it is `Recipe()`,
+    what we recommend.
 
-    `tolerance` matters to a `PCODE` only: the squared error, averaged over features, that a
-    segment may reach. `"auto"` first trains an `RNN` of the same size with the same recipe, in a
-    folder beside this one that ends in "-rnn", and takes its final training loss, as the paper
-    does. Choose a number yourself if that takes too long: a larger one for longer steps, a smaller
-    one for closer fits.
-
-    `progress` is whether to show a progress bar, or a function to tell instead, after every step:
-    the steps taken, all steps, the recent loss and the mean step.
-
-    `data` describes where the sequences come from, for the record.
+    `progress` is whether to show a progress bar, or a function to call instead. `data` describes
+    where the sequences come from, for the record.
     """
-    recipe = preset_for(recipe, task="").recipe if isinstance(recipe, str) else recipe
+    recipe = recipe or Recipe()
     check_hardware(device, devices, precision)
-    check_seed(seed)
+    require_seed(seed)
     require_sequences(train)
     train.require_length(model.config.num_context + 1)
     if validation is None:
@@ -90,85 +78,34 @@ def fit(
                 f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
             )
         train, validation = train.split([0.9, 0.1], seed=seed)
-    _warn_of_scale(train)
-    folder = Path(folder)
-    options = {"device": device, "devices": devices, "precision": precision, "progress": progress}
-    final = _final_tolerance(model, train, validation, folder, recipe, tolerance, seed, options)
+    _warn_of_scale(model)
     config = {
+        "format": FORMAT,
         "model": describe_model(model),
         "recipe": asdict(recipe),
-        "tolerance": final,
         "seed": seed,
         "data": data or {"fingerprint": fingerprint(train)},
     }
-    run = start_folder(folder, json.loads(json.dumps(config)))
+    run = start_folder(Path(folder), json.loads(json.dumps(config)))
     if run.finished:
         model.load_state_dict(run.load().state_dict())
-    else:
-        _train(model, Objective(train, recipe, final, seed), validation, run, options)
+        return run
+    options = {"accelerator": device, "devices": devices, "precision": precision}
+    with show_progress(progress is True) as bar:
+        show = bar if isinstance(progress, bool) else progress
+        _train(model, Objective(train, recipe, seed), validation, run, options, show)
     return run
 
 
-def _warn_of_scale(train: Sequences) -> None:
-    """Tolerances, learning rates and a bounded latent velocity are made for values of order 1."""
-    spread = Objective(train, Recipe(), None, 0).variance ** 0.5
+def _warn_of_scale(model: Model[Any]) -> None:
+    """Learning rates and a bounded latent velocity are made for values of order 1."""
+    spread = model.config.variance**0.5
     if not LEAST_SPREAD <= spread <= MOST_SPREAD:
         warnings.warn(
             f"values should be of size about 1 to train well; their standard deviation is "
             f"{spread:.3g}. Divide them by it, and multiply predictions.",
             stacklevel=3,
         )
-
-
-def _final_tolerance(
-    model: Model[Any],
-    train: Sequences,
-    validation: Sequences,
-    folder: Path,
-    recipe: Recipe,
-    tolerance: float | str,
-    seed: int,
-    options: dict[str, Any],
-) -> float | None:
-    """The tolerance to end with; None for models that have none."""
-    if not isinstance(model, PCODE):
-        return None
-    if tolerance == "auto":
-        shared = {field.name for field in fields(ModelConfig)}
-        config = {k: v for k, v in asdict(model.config).items() if k in shared}
-        torch.manual_seed(seed)
-        baseline = RNN.from_config(config)
-        run = fit(
-            baseline,
-            train,
-            validation,
-            folder=folder.with_name(f"{folder.name}-rnn"),
-            recipe=recipe,
-            seed=seed,
-            **{**options, "devices": 1},
-        )
-        return auto_tolerance(run)
-    return check_tolerance(tolerance)
-
-
-def check_tolerance(tolerance: float | str) -> float:
-    """A tolerance that is not automatic, if it is one."""
-    if isinstance(tolerance, str) or not (tolerance >= 0):
-        raise InvalidInput(
-            f'tolerance must be "auto" or a number, zero or more; got {tolerance!r}.'
-        )
-    return float(tolerance)
-
-
-def check_seed(seed: int) -> None:
-    """Raise unless a seed is a whole number, zero or more."""
-    if seed < 0:
-        raise InvalidInput(f"seed must be a whole number, zero or more; got {seed}.")
-
-
-def auto_tolerance(baseline: Run) -> float:
-    """The tolerance that the paper uses: the final training loss of the baseline RNN."""
-    return float(baseline.result["training_loss"])
 
 
 def fingerprint(sequences: Sequences) -> str:
@@ -187,65 +124,66 @@ def _train(
     validation: Sequences,
     run: Run,
     options: dict[str, Any],
+    show: Progress,
 ) -> None:
     """Run the loop, and write weights and result when it is done."""
     require_lightning()
     import lightning
 
-    from skipstone.training.loop import Trainee, loop_callbacks, loop_logger
+    from skipstone.training.trainee import Trainee, tensorboard
 
     source = provenance()
-    progress: bool | ProgressReport = options["progress"]
-    report = None if isinstance(progress, bool) else progress
-    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT, report)
-    began = trainee.progress.step
-    quiet = logging.getLogger("lightning.pytorch")
-    level = quiet.level
-    quiet.setLevel(logging.WARNING)
-    with _interruptible(trainee), warnings.catch_warnings():
-        # Lightning advises on data loaders, loggers and devices that are chosen here on purpose.
-        warnings.filterwarnings("ignore", module=r"lightning\..*")
+    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT, show)
+    with _interruptible(trainee), _quiet_lightning():
         trainer = lightning.Trainer(
-            accelerator=options["device"],
-            devices=options["devices"],
+            **options,
             strategy="ddp" if options["devices"] > 1 else "auto",
-            precision=options["precision"],
-            max_steps=objective.recipe.steps - began,
+            max_steps=objective.recipe.steps - trainee.state.step,
             gradient_clip_val=objective.recipe.gradient_clip or None,
-            callbacks=loop_callbacks(progress is True),
-            logger=loop_logger(run.folder),
-            enable_progress_bar=progress is True,
+            logger=tensorboard(run.folder),
+            enable_progress_bar=False,
             enable_checkpointing=False,
             enable_model_summary=False,
             use_distributed_sampler=False,
             num_sanity_val_steps=0,
         )
-        try:
-            trainer.fit(trainee)
-        finally:
-            quiet.setLevel(level)
+        trainer.fit(trainee)
     if not trainer.is_global_zero:
         raise SystemExit(0)
     if trainee.interrupted:
         raise KeyboardInterrupt(
-            f"stopped after step {trainee.progress.step}; everything is in {run.folder}. Start "
-            "the same training again to resume it."
+            f"stopped after step {trainee.state.step}; everything is in {run.folder}. Start the "
+            "same training again to resume it."
         )
     _finish(trainee, run, source)
 
 
+@contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """Lightning advises on data loaders, loggers and devices that are chosen here on purpose."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\..*")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
 def _finish(trainee: Any, run: Run, source: dict[str, Any]) -> None:
     """Write the best weights and the result, then drop the checkpoint."""
-    progress = trainee.progress
+    state = trainee.state
     weights = run.folder / WEIGHTS
-    write_tensors(weights, progress.best_weights, {"kind": run.config["model"]["kind"]})
-    trainee.model.load_state_dict(progress.best_weights)
+    write_tensors(weights, state.best_weights, {"kind": run.config["model"]["kind"]})
+    trainee.model.load_state_dict(state.best_weights)
     result = {
-        "steps": progress.step,
-        "best_step": progress.best_step,
-        "validation_error": _finite(progress.best_error),
-        "training_loss": progress.recent_loss,
-        "wall_seconds": round(progress.wall_seconds, 1),
+        "steps": state.step,
+        "best_step": state.best_step,
+        "validation_error": state.best_error if math.isfinite(state.best_error) else None,
+        "training_loss": state.recent_loss,
+        "wall_seconds": round(state.wall_seconds, 1),
         "seed": run.config["seed"],
         "weights_sha256": sha256(weights),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -253,10 +191,6 @@ def _finish(trainee: Any, run: Run, source: dict[str, Any]) -> None:
     }
     write_json(run.folder / RESULT, result)
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 @contextmanager
@@ -282,14 +216,9 @@ def check_hardware(device: str, devices: int, precision: str) -> None:
     available = ["auto", "cpu"]
     available += ["cuda"] if torch.cuda.is_available() else []
     available += ["mps"] if torch.backends.mps.is_available() else []
-    if device not in available:
-        raise InvalidInput(
-            f"device must be one that this machine has, {', '.join(available)}; got {device!r}."
-        )
-    if devices < 1:
-        raise InvalidInput(f"devices must be at least 1; got {devices}.")
-    if precision not in _PRECISIONS:
-        raise InvalidInput(f"precision must be one of {', '.join(_PRECISIONS)}; got {precision!r}.")
+    require_choice("device", device, available)
+    require_number("devices", devices, 1, whole=True)
+    require_choice("precision", precision, _PRECISIONS)
 
 
 def require_lightning() -> None:

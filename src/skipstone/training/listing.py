@@ -2,94 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Column, Table
-
+from skipstone.console import short_number, text_table
 from skipstone.errors import InvalidInput
-from skipstone.files import read_json
 from skipstone.training.run import Run, list_runs
 
-EVALUATION = "evaluation.json"
-"""Where a run keeps its measurements on test data."""
+if TYPE_CHECKING:
+    from rich.table import Table
 
-_HEADLINES = ("test_mse", "sample_mse", "mean_step", "updates", "function_evaluations")
+HEADLINES = ("test_mse", "sample_mse", "mean_step", "updates", "function_evaluations")
+"""The measures of an evaluation that everybody looks at first."""
 
 
 def runs_table(root: Path) -> Table:
-    """All runs below a folder, a line each."""
+    """All runs below a folder, a line each. One that cannot be read says why."""
     found = list_runs(root)
     if not found:
         raise InvalidInput(
             f"there must be runs to list; {root} holds none. Train one: skipstone train circles rnn"
         )
-    table = Table(
-        Column("run", overflow="fold"),
-        *(Column(title, justify="right", no_wrap=True) for title in _COLUMNS),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        caption="* only its numbers are kept" if any(map(_only_numbers, found)) else None,
-    )
-    for run in found:
-        mark = "*" if _only_numbers(run) else ""
-        table.add_row(f"{run.folder.relative_to(root)}{mark}", *_row(run))
-    return table
-
-
-_COLUMNS = ("steps", "minutes", "test MSE", "sample MSE", "step")
-
-
-def _only_numbers(run: Run) -> bool:
-    return run.finished and not run.has_weights
+    rows = [[str(run.folder.relative_to(root)), *_row(run)] for run in found]
+    columns = ["run", "steps", "minutes", "test MSE", "sample MSE", "step"]
+    kept = any(row[1].endswith("*") for row in rows)
+    return text_table(columns, rows, "* only its numbers are kept" if kept else None)
 
 
 def _row(run: Run) -> list[str]:
-    if not run.finished:
-        return ["unfinished", "", "", "", ""]
-    result, evaluation = run.result, read_evaluation(run)
-    numbers = [_number(evaluation.get(name)) for name in ("test_mse", "sample_mse", "mean_step")]
-    return [str(result["steps"]), f"{result['wall_seconds'] / 60:.1f}", *numbers]
+    try:
+        if not run.finished:
+            return ["unfinished", "", "", "", ""]
+        numbers = [_value(run.evaluation.get(name)) for name in HEADLINES[:3]]
+        steps = f"{run.result['steps']}{'' if run.has_weights else '*'}"
+        return [steps, f"{run.result['wall_seconds'] / 60:.1f}", *numbers]
+    except InvalidInput as error:
+        return ["unreadable", "", "", "", str(error)[:40]]
 
 
 def evaluation_table(content: dict[str, Any]) -> Table:
     """The numbers of an evaluation with their intervals."""
-    table = Table("measure", "value", "interval", box=box.SIMPLE_HEAD)
-    for name in _HEADLINES:
-        _add(table, name.replace("_", " "), content[name])
-    alignment = content["alignment"] or {}
-    for name, value in alignment.items():
-        _add(table, name.replace("_", " "), value)
-    for wall in content["wall_times"]:
-        _add(table, f"seconds per rollout of {wall['batch']}", wall["seconds"])
-    return table
+    return text_table(["measure", "value", "interval"], _measures(content))
 
 
-def summary(folder: Path) -> str:
+def _measures(content: dict[str, Any]) -> Iterator[list[str]]:
+    named = {name: content[name] for name in HEADLINES} | (content["alignment"] or {})
+    named |= {f"seconds per rollout of {w['batch']}": w["seconds"] for w in content["wall_times"]}
+    for name, estimate in named.items():
+        if isinstance(estimate, dict) and estimate.get("value") is not None:
+            low, high = short_number(estimate["low"]), short_number(estimate["high"])
+            yield [name.replace("_", " "), short_number(estimate["value"]), f"{low} to {high}"]
+
+
+def summary(run: Run) -> str:
     """A line about a finished run."""
-    run = Run(folder)
-    evaluation = read_evaluation(run)
     numbers = ", ".join(
-        f"{name.replace('_', ' ')} {_number(evaluation.get(name))}" for name in _HEADLINES[:4]
+        f"{name.replace('_', ' ')} {_value(run.evaluation.get(name))}" for name in HEADLINES[:4]
     )
-    return f"{folder}: {numbers}, trained in {run.result['wall_seconds'] / 60:.1f} minutes"
+    return f"{run.folder}: {numbers}, trained in {run.result['wall_seconds'] / 60:.1f} minutes"
 
 
-def read_evaluation(run: Run) -> dict[str, Any]:
-    """What an evaluation of a run gave; nothing if there was none."""
-    path = run.folder / EVALUATION
-    return read_json(path) if path.is_file() else {}
-
-
-def _add(table: Table, name: str, estimate: Any) -> None:
-    if isinstance(estimate, dict) and estimate.get("value") is not None:
-        low, high = _number({"value": estimate["low"]}), _number({"value": estimate["high"]})
-        table.add_row(name, _number(estimate), f"{low} to {high}")
-
-
-def _number(estimate: Any) -> str:
-    if estimate is None or estimate["value"] is None:
-        return ""
-    return f"{estimate['value']:.3g}"
+def _value(estimate: Any) -> str:
+    return short_number(estimate["value"] if estimate else None)

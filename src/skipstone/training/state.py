@@ -1,4 +1,4 @@
-"""`Progress`: all that a training knows besides its configuration, and its checkpoint on disk."""
+"""`TrainingState`: all that a training knows besides its configuration, and its checkpoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from skipstone.files import write_text
-from skipstone.training.run import read_tensors, write_tensors
-
-ProgressReport = Callable[[int, int, float, float], None]
-"""Told after every step: steps taken, all steps, recent loss, mean step."""
+from skipstone.models.storage import read_tensors, write_tensors
 
 
 @dataclass
-class Progress:
+class TrainingState:
     """Where a training stands. With the weights and the optimiser it is all that is not in the
     configuration, since all randomness is a function of seed and step."""
 
@@ -77,20 +73,22 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, state: TrainingState, model: nn.Module, optimizer: torch.optim.Optimizer
 ) -> None:
     """Write everything that resuming needs into one file, so that no kill can split it."""
     tensors = {f"model.{name}": weight for name, weight in model.state_dict().items()}
-    tensors |= {f"best.{name}": weight for name, weight in progress.best_weights.items()}
-    for index, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
-    write_tensors(path, tensors, {"progress": json.dumps(progress.numbers())})
+    tensors |= {f"best.{name}": weight for name, weight in state.best_weights.items()}
+    for index, moments in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
+    write_tensors(path, tensors, {"progress": json.dumps(state.numbers())})
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> TrainingState:
     """Put weights and optimiser back as they were, and return where the training stood."""
     tensors, notes = read_tensors(path)
-    progress = Progress(**json.loads(notes["progress"]))
+    state = TrainingState(**json.loads(notes["progress"]))
     moments: dict[int, dict[str, Tensor]] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -98,7 +96,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
         if part == "model":
             weights[rest] = tensor
         elif part == "best":
-            progress.best_weights[rest] = tensor
+            state.best_weights[rest] = tensor
         else:
             index, _, key = rest.partition(".")
             # A copy is aligned in memory as a new tensor is; one that lies anywhere in a file is
@@ -107,7 +105,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     model.load_state_dict(weights)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    return progress
+    return state
 
 
 def write_metrics(path: Path, rows: list[dict[str, float]]) -> None:

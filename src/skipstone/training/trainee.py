@@ -10,21 +10,22 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
+from skipstone.console import Progress
 from skipstone.errors import InvalidInput
 from skipstone.evaluation.rollouts import roll_out_all
-from skipstone.models.base import Losses, Model
+from skipstone.models.base import Model
+from skipstone.models.learning import Losses
+from skipstone.models.storage import WEIGHTS, write_tensors
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, share_of_mean
 from skipstone.training.recipe import OPTIMIZERS
-from skipstone.training.run import METRICS, WEIGHTS, write_tensors
+from skipstone.training.run import METRICS
 from skipstone.training.state import (
-    Progress,
-    ProgressReport,
+    TrainingState,
     load_checkpoint,
     save_checkpoint,
     write_metrics,
@@ -32,6 +33,9 @@ from skipstone.training.state import (
 
 DIVERGED = 1e4
 """Loss, as a multiple of the data's variance, from which a training counts as lost."""
+
+SHOW_EVERY = 0.2
+"""Seconds between two moves of the progress bar."""
 
 VALIDATION_SEQUENCES = 512
 """Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
@@ -56,20 +60,20 @@ class Trainee(lightning.LightningModule):
         objective: Objective,
         validation: Sequences,
         checkpoint: Path,
-        report: ProgressReport | None = None,
+        show: Progress,
     ):
         super().__init__()
         self.model = model
         self.objective = objective
         self.validation = validation[:VALIDATION_SEQUENCES]
         self.checkpoint = checkpoint
-        self.report = report
+        self.show, self.shown = show, 0.0
         self.interrupted = False
         recipe = objective.recipe
         self.optimizer = OPTIMIZERS[recipe.optimizer](model.parameters(), lr=recipe.learning_rate)
-        self.progress = Progress()
+        self.state = TrainingState()
         if checkpoint.is_file():
-            self.progress = load_checkpoint(checkpoint, model, self.optimizer)
+            self.state = load_checkpoint(checkpoint, model, self.optimizer)
         self._clock = time.monotonic()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
@@ -78,7 +82,7 @@ class Trainee(lightning.LightningModule):
 
     def train_dataloader(self) -> DataLoader[int]:
         """The numbers of the steps still to take."""
-        return DataLoader(Steps(self.progress.step, self.objective.recipe.steps), batch_size=None)
+        return DataLoader(Steps(self.state.step, self.objective.recipe.steps), batch_size=None)
 
     def on_train_start(self) -> None:
         """Start the clock: setting up is not training."""
@@ -99,7 +103,6 @@ class Trainee(lightning.LightningModule):
                 "mean step": losses.mean_step,
                 "updates": losses.num_updates / max(1, len(losses.errors)),
             },
-            prog_bar=True,
             batch_size=1,
         )
         return loss
@@ -108,39 +111,46 @@ class Trainee(lightning.LightningModule):
         counts = torch.stack([losses.errors.isfinite().sum(), torch.tensor(losses.num_steps)])
         counts = self.trainer.strategy.reduce(counts.to(self.device), reduce_op="sum")
         assert isinstance(counts, Tensor)
-        return share_of_mean(losses, counts, ranks, self.objective.recipe.step_loss)
+        return share_of_mean(losses, counts, ranks)
 
     def _check(self, losses: Losses, step: int) -> None:
         """Stop where the loss is lost: predicting the mean alone would give the variance."""
-        loss, limit = float(losses.total.detach()), DIVERGED * self.objective.variance
+        loss, limit = float(losses.total.detach()), DIVERGED * self.model.config.variance
         if loss <= limit:
             return
         kept = "No weights were kept, since nothing had been validated yet."
-        if self.progress.best_weights and self.trainer.is_global_zero:
+        if self.state.best_weights and self.trainer.is_global_zero:
             weights = self.checkpoint.with_name(WEIGHTS)
-            write_tensors(weights, self.progress.best_weights, {})
-            kept = f"The best weights, from step {self.progress.best_step}, are in {weights}."
+            write_tensors(weights, self.state.best_weights, {})
+            kept = f"The best weights, from step {self.state.best_step}, are in {weights}."
         raise InvalidInput(
             f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data of "
-            f"variance {self.objective.variance:.3g}. {kept} Try a lower learning rate, or data "
+            f"variance {self.model.config.variance:.3g}. {kept} Try a lower learning rate, or data "
             "scaled to about 1."
         )
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Count the step; now and then validate and save."""
-        progress, recipe = self.progress, self.objective.recipe
-        progress.note_loss(float(self._losses.prediction.detach()), recipe.steps)
-        progress.step += 1
-        if self.report is not None and self.trainer.is_global_zero:
-            self.report(progress.step, recipe.steps, progress.recent_loss, self._losses.mean_step)
-        last = progress.step == recipe.steps
-        if last or progress.step % recipe.validate_every == 0:
+        state, recipe = self.state, self.objective.recipe
+        state.note_loss(float(self._losses.prediction.detach()), recipe.steps)
+        state.step += 1
+        last = state.step == recipe.steps
+        self._show(last)
+        if last or state.step % recipe.validate_every == 0:
             self._validate()
-        early = recipe.patience > 0 and progress.stale >= recipe.patience
-        if last or early or self.interrupted or progress.step % recipe.checkpoint_every == 0:
+        early = recipe.patience > 0 and state.stale >= recipe.patience
+        if last or early or self.interrupted or state.step % recipe.checkpoint_every == 0:
             self._save()
         if early or self.interrupted:
             self.trainer.should_stop = True
+
+    def _show(self, last: bool) -> None:
+        """Move the progress bar, not at every step: drawing takes time."""
+        now = time.monotonic()
+        if self.trainer.is_global_zero and (last or now - self.shown > SHOW_EVERY):
+            self.shown = now
+            details = f"loss {self.state.recent_loss:.2e}, mean step {self._losses.mean_step:.1f}"
+            self.show("training", self.state.step / self.objective.recipe.steps, details)
 
     def _validate(self) -> None:
         """Roll out from the context: the error that a user of the model will see."""
@@ -149,38 +159,33 @@ class Trainee(lightning.LightningModule):
             errors = roll_out_all(self.model, self.validation).errors
         self.model.train()
         error = float(errors.values.sum() / errors.observed.sum())
-        progress, recipe = self.progress, self.objective.recipe
-        progress.note_validation(error, self.model.state_dict(), recipe.settled_from)
-        progress.rows.append(
+        state, recipe = self.state, self.objective.recipe
+        state.note_validation(error, self.model.state_dict(), recipe.settled_from)
+        state.rows.append(
             {
-                "step": progress.step,
-                "training_loss": progress.recent_loss,
+                "step": state.step,
+                "training_loss": state.recent_loss,
                 "mean_step": self._losses.mean_step,
                 "validation_error": error,
                 "learning_rate": self.optimizer.param_groups[0]["lr"],
                 "wall_seconds": round(self._elapsed(), 2),
             }
         )
-        self.log("validation", error, prog_bar=True, batch_size=1)
+        self.log("validation", error, batch_size=1)
 
     def _save(self) -> None:
-        self.progress.wall_seconds = self._elapsed()
+        self.state.wall_seconds = self._elapsed()
         self._clock = time.monotonic()
         if self.trainer.is_global_zero:
-            save_checkpoint(self.checkpoint, self.progress, self.model, self.optimizer)
-            write_metrics(self.checkpoint.parent / METRICS, self.progress.rows)
+            save_checkpoint(self.checkpoint, self.state, self.model, self.optimizer)
+            write_metrics(self.checkpoint.parent / METRICS, self.state.rows)
 
     def _elapsed(self) -> float:
-        return self.progress.wall_seconds + time.monotonic() - self._clock
+        return self.state.wall_seconds + time.monotonic() - self._clock
 
 
-def loop_callbacks(progress: bool) -> list[lightning.Callback]:
-    """The progress bar, if there is to be one."""
-    return [TQDMProgressBar(refresh_rate=10)] if progress else []
-
-
-def loop_logger(folder: Path) -> Any:
-    """TensorBoard where it is installed; metrics.csv is written in any case."""
+def tensorboard(folder: Path) -> Any:
+    """A logger where TensorBoard is installed; metrics.csv is written in any case."""
     if importlib.util.find_spec("tensorboard") is None:
         return False
     return TensorBoardLogger(folder, name="tensorboard", version="")

@@ -1,0 +1,57 @@
+"""All models by name. A user's own joins with `skipstone.register`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from skipstone.errors import InvalidInput
+from skipstone.models.base import Model
+from skipstone.models.latent_ode import LatentODE
+from skipstone.models.ode_rnn import ODERNN
+from skipstone.models.pcode import PCODE
+from skipstone.models.rnn import RNN
+from skipstone.registry import Registry
+
+
+def _is_model(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Model)
+
+
+MODELS: Registry[type[Model[Any]]] = Registry("model", _is_model)
+"""Models by the name used on disk and on the command line."""
+
+for _name, _model in (("pcode", PCODE), ("rnn", RNN), ("odernn", ODERNN), ("latentode", LatentODE)):
+    MODELS.add(_model, _name)
+
+
+def title(model: type[Model[Any]]) -> str:
+    """A model's name for people."""
+    return model.title or model.__name__
+
+
+def kind_of(model: Model[Any]) -> str:
+    """What a folder says about a model's class: its registered name, or its module and name."""
+    for name, known in MODELS.items():
+        if type(model) is known:
+            return name
+    return f"{type(model).__module__}:{type(model).__qualname__}"
+
+
+def find_kind(kind: str) -> type[Model[Any]]:
+    """The class of a registered name or of a class path.
+
+    A class path is never imported: a folder from a stranger must not decide which code runs.
+    """
+    module, _, name = kind.partition(":")
+    if not name:
+        return MODELS.find(kind)
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not _is_model(found):
+        raise InvalidInput(
+            f"a folder's model must be one that is known here; {kind} is not. Import {module} "
+            f"first, or register the model: skipstone.register({name})."
+        )
+    return found

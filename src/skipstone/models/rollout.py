@@ -1,0 +1,178 @@
+"""Rollouts: the loop of `loop.py`, fed with the model's own predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from skipstone.errors import InvalidInput, require_number
+from skipstone.models.base import SteppingModel
+from skipstone.models.controls import ControlSignal
+from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
+from skipstone.path import Path, Status
+from skipstone.sequences import Sequences
+
+# Times closer than this, in the model's unit, are the same time.
+_SAME_TIME = 1e-9
+
+
+def roll_out(
+    model: SteppingModel[Any],
+    context: Sequences,
+    until: float | Tensor,
+    controls: Any,
+    step: float | None,
+    max_updates: int | None,
+) -> Path:
+    """Step from the end of a context until a time; rows that arrive leave the batch."""
+    context = model.prepare(context, model.config.num_context).tail(model.config.num_context)
+    signal = ControlSignal.after(context, controls, slack=_SAME_TIME * model.config.time_unit)
+    steps = Steps(model, end_times(until, context), signal, step, max_updates)
+    own = OwnPath(model, signal, len(context))
+    front = Front(
+        torch.arange(len(context), device=context.times.device),
+        context.ends,
+        context.values[:, -1],
+        read_context(model, context),
+    )
+    for _ in walk(model, front, steps, own):
+        pass
+    steps.check()
+    return own.path(steps)
+
+
+class Steps:
+    """Policy: segments last as long as the model predicts, or a constant time.
+
+    They never cross a change of control. Predicted steps take in a remainder before the end that
+    is shorter than the model's shortest step.
+    """
+
+    def __init__(
+        self,
+        model: SteppingModel[Any],
+        end: Float[Tensor, " batch"],
+        signal: ControlSignal | None,
+        step: float | None,
+        max_updates: int | None,
+    ):
+        self._unit, self._signal, self._end = model.config.time_unit, signal, end
+        self._choose: Callable[[Tensor], Tensor] = model.next_steps
+        shortest = model.min_step - _SAME_TIME
+        if step is not None:
+            require_number("step", step, above=0)
+            length, shortest = step / self._unit, 0.0
+            self._choose = lambda state: state.new_full((len(state),), length)
+        if max_updates is not None:
+            require_number("max_updates", max_updates, 1, whole=True)
+        self._shortest = max(shortest, _SAME_TIME) * self._unit
+        self._updates, self._max_updates = 0, max_updates
+        self._ends: list[Tensor] = []
+        self.reached = end.clone()
+        """Where each row's path ends."""
+        self.status = torch.full_like(end, Status.REACHED_END, dtype=torch.long)
+        """How it ended."""
+
+    def stop(self, front: Front) -> Stop:
+        """After a step, or at the next limit if that is about as near."""
+        limit = self._end[front.rows]
+        if self._signal is not None:
+            limit = limit.minimum(self._signal.next_change(front.rows, front.knot))
+        wanted = front.knot + self._choose(front.state).to(limit.dtype) * self._unit
+        following = torch.where(limit - wanted < self._shortest, limit, wanted)
+        lengths = ((following - front.knot) / self._unit).to(front.values.dtype)
+        ends = following.detach()
+        self._ends.append(ends)
+        self._updates += 1
+        going = (ends < self._end[front.rows]).nonzero()[:, 0]
+        if self._updates == self._max_updates and len(going):
+            rows = front.rows[going]
+            self.status[rows], self.reached[rows] = int(Status.MAX_UPDATES), ends[going]
+            going = going[:0]
+        return Stop(following, lengths, going)
+
+    def check(self) -> None:
+        """Raise if a step was not a number: such a row has left as if it had arrived."""
+        if bool(torch.cat(self._ends).isnan().any()):
+            raise InvalidInput(
+                "a step must be a finite number; the model predicts nan. Its weights or its "
+                "context hold numbers that are not finite or far too large."
+            )
+
+
+class OwnPath:
+    """Rows see their own predictions; the segments are kept, and become a `Path`."""
+
+    def __init__(self, model: SteppingModel[Any], signal: ControlSignal | None, batch: int):
+        self._model, self._signal = model, signal
+        device = next(model.parameters()).device
+        self._evaluations = torch.zeros(batch, dtype=torch.long, device=device)
+        self._fronts: list[Front] = []
+        self._segments: list[Any] = []
+
+    def arrive(self, front: Front, stop: Stop) -> Arrival:
+        """Predict to the end of each segment, and encode that."""
+        model, going = self._model, stop.going
+        segments, evaluations = model.segments(front.state, front.values, stop.lengths)
+        self._evaluations[front.rows] += evaluations
+        self._fronts.append(front)
+        self._segments.append(segments)
+        if len(going) == 0:
+            return Arrival(front.values[:0], front.state[:0], front.state[:0])
+        segments = type(segments)(*(pick(part, going) for part in segments))
+        lengths, state = pick(stop.lengths, going), pick(front.state, going)
+        values, inputs = model.ends(segments, lengths)
+        controls = None
+        if self._signal is not None:
+            controls = self._signal.at(pick(front.rows, going), pick(stop.knot, going))
+        encoded = model.encode(inputs, controls, lengths)
+        return Arrival(values, model.move(state, lengths, segments), encoded)
+
+    def path(self, steps: Steps) -> Path:
+        """The whole rollout."""
+        model, unit = self._model, self._model.config.time_unit
+        dtype = self._fronts[0].values.dtype
+        knots, table = self._tables(len(steps.reached))
+        columns = zip(*self._segments, strict=True)
+        segments = type(self._segments[0])(*(torch.cat(parts) for parts in columns))
+
+        def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int | Tensor]:
+            return model.predict(segments, table.gather(1, segment), (elapsed / unit).to(dtype))
+
+        return Path(predict, knots, steps.reached, steps.status, self._evaluations)
+
+    def _tables(
+        self, batch: int
+    ) -> tuple[Float[Tensor, "batch segments"], Int[Tensor, "batch segments"]]:
+        """Knots of each row, and the numbers of its segments in the list of all."""
+        knots, table, start = [], [], 0
+        for front in self._fronts:
+            numbers = torch.arange(start, start + len(front.rows), device=front.rows.device)
+            table.append(numbers.new_zeros(batch).index_put((front.rows,), numbers))
+            empty = front.knot.new_full((batch,), torch.inf)
+            knots.append(empty.index_put((front.rows,), front.knot))
+            start += len(front.rows)
+        return torch.stack(knots, dim=1), torch.stack(table, dim=1)
+
+
+def end_times(until: float | Tensor, context: Sequences) -> Float[Tensor, " batch"]:
+    """The end of each row's rollout, checked to lie after its context."""
+    end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
+    if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
+        raise InvalidInput(
+            f"until must be one time, or one per trajectory, shape ({len(context)},); got shape "
+            f"{tuple(end.shape)}."
+        )
+    end = end.expand(len(context)).clone()
+    early = (~((end > context.ends) & end.isfinite())).nonzero()
+    if len(early):
+        row = int(early[0])
+        raise InvalidInput(
+            "until must be a finite time after the context; the context of trajectory "
+            f"{row} ends at {context.ends[row].item():.13g} and until is {end[row].item():.13g}."
+        )
+    return end
