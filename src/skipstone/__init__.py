@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from skipstone.models.search import Knots, find_knots
     from skipstone.paper.tasks.load import TaskData, load_task
     from skipstone.path import Path, Status
+    from skipstone.registry import register
     from skipstone.sequences import Sequences
     from skipstone.training.fit import fit
     from skipstone.training.recipe import Recipe
@@ -44,6 +45,7 @@ _HOME = {
     "fit": "skipstone.training.fit",
     "load": "skipstone.training.run",
     "load_task": "skipstone.paper.tasks.load",
+    "register": "skipstone.registry",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "fit",
     "load",
     "load_task",
+    "register",
 ]
 
 

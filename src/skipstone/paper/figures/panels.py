@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float, Num
 from skipstone.drawing.style import FAINT, GREY, INK, TABLE, ball_colour, bare, faded
 from skipstone.paper.tasks.base import Scene
 from skipstone.paper.tasks.events import Events, Kind
-from skipstone.paper.tasks.recording import Recording
-from skipstone.paper.tasks.track import Track
+from skipstone.paper.tasks.recording import Recording, Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""`Events`: what truly happened in a batch of trajectories, and when."""
+"""`Events`: the true collisions of a batch of trajectories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 
 class Kind(IntEnum):
-    """What a ball met."""
+    """What a ball collides with."""
 
     WALL = 0
     BALL = 1
@@ -28,28 +28,24 @@ class Events:
     offsets: Int[np.ndarray, " batch_plus_one"]
     """Where each trajectory's rows start; the last entry is the number of rows."""
     times: Float[np.ndarray, " event"]
-    """When it happened."""
+    """Time of each collision."""
     kinds: Int[np.ndarray, " event"]
-    """What was met, a `Kind`."""
+    """A `Kind` for each."""
     balls: Int[np.ndarray, " event"]
-    """Which ball; of two, the one with the smaller index."""
+    """Index of the ball; of two, the smaller one."""
     others: Int[np.ndarray, " event"]
     """The other ball; for a wall 2·axis, plus 1 for the wall at 1 (0 left, 1 right, ...)."""
     positions: Float[np.ndarray, "event ball axis"]
-    """Where all balls of that trajectory were."""
+    """Positions of all balls of that trajectory."""
     velocities: Float[np.ndarray, "event ball axis"]
-    """How all balls of that trajectory moved just after."""
+    """Velocities of all balls of that trajectory, just after."""
 
     @classmethod
-    def none(cls, batch: int, axes: int = 2) -> Events:
-        """No events: for trajectories in which nothing happens."""
-        column = np.zeros(0, dtype=np.int64)
-        return cls(
-            np.zeros(batch + 1, dtype=np.int64),
-            np.zeros(0),
-            *(column, column, column),
-            *(np.zeros((0, 1, axes)), np.zeros((0, 1, axes))),
-        )
+    def none(cls, batch: int, balls: int = 1, axes: int = 2) -> Events:
+        """No events: for trajectories without collisions."""
+        column, states = np.zeros(0, dtype=np.int64), np.zeros((0, balls, axes))
+        offsets = np.zeros(batch + 1, dtype=np.int64)
+        return cls(offsets, np.zeros(0), column, column, column, states, states)
 
     @classmethod
     def concat(cls, parts: Sequence[Events]) -> Events:
@@ -97,7 +93,7 @@ class Events:
         return Events(_offsets(self.counts[start:stop]), *columns)
 
     def until(self, ends: Float[np.ndarray, " batch"]) -> Events:
-        """Only what happened by each trajectory's own end."""
+        """The events up to each trajectory's own end."""
         trajectories = self.trajectories
         kept = self.times <= ends[trajectories]
         counts = np.bincount(trajectories[kept], minlength=self.batch)

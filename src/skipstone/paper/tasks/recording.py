@@ -1,9 +1,9 @@
-"""`Recording`: a task played once, before it becomes `Sequences`."""
+"""`Recording`: a task's trajectories as arrays; and `Track`, one of them as a polyline to draw."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Num
@@ -17,18 +17,18 @@ CHUNK = 500
 
 @dataclass(frozen=True)
 class Recording:
-    """Observations of a batch of trajectories and the truth behind them."""
+    """Observations of a batch of trajectories, with their true collisions."""
 
     times: Float[np.ndarray, "batch time"]
-    """When each observation is made."""
+    """Time of each observation."""
     values: Num[np.ndarray, "batch time dim"]
-    """What is seen."""
+    """Observations."""
     controls: Float[np.ndarray, "batch time control"] | None
-    """What is done to the system, if anything."""
+    """Known inputs to the system, if any."""
     keep: Bool[np.ndarray, "batch time"]
     """Which observations are not dropped."""
     events: Events
-    """What truly happens up to the last observation, dropped ones included."""
+    """Collisions up to the last observation, dropped ones included."""
 
 
 def record(
@@ -50,7 +50,7 @@ def record(
         np.concatenate([part.values for part in parts]),
         np.concatenate(controls) if controls else None,
         keep,
-        Events.concat([part.events for part in parts]).until(times[:, -1]),
+        Events.concat([_events_of(part) for part in parts]).until(times[:, -1]),
     )
 
 
@@ -61,3 +61,70 @@ def _observation_times(
     shift = options.jitter * rng.uniform(-0.5, 0.5, shape)
     shift[:, 0] = 0
     return options.spacing * (np.arange(options.observations) + shift)
+
+
+def _events_of(part: Observed) -> Events:
+    """The events of a part. Without any, two features are drawn as a point in the plane, others
+    each on a line of its own."""
+    if part.events is not None:
+        return part.events
+    batch, _, dim = part.values.shape
+    balls, axes = (1, 2) if dim == 2 else (dim, 1)
+    return Events.none(batch, balls, axes)
+
+
+@dataclass(frozen=True)
+class Track:
+    """Positions of the balls at every observation and at every collision between."""
+
+    times: Float[np.ndarray, " knot"]
+    """Time of each point."""
+    positions: Float[np.ndarray, "knot ball axis"]
+    """Positions of the balls."""
+    seen: Bool[np.ndarray, " knot"]
+    """Whether it is an observation that was kept."""
+    events: Events
+    """The collisions."""
+    shot: tuple[float, np.ndarray] | None
+    """When the first ball is struck and with which velocity, if it is."""
+
+    def until(self, moment: float) -> Track:
+        """The track up to `moment`."""
+        moment = min(moment, float(self.times[-1]))
+        count = int(np.searchsorted(self.times, moment, side="right"))
+        flat = self.positions.reshape(len(self.times), -1)
+        here = np.array([np.interp(moment, self.times, column) for column in flat.T])
+        here = here.reshape(1, *self.positions.shape[1:])
+        return replace(
+            self,
+            times=np.append(self.times[:count], moment),
+            positions=np.concatenate([self.positions[:count], here]),
+            seen=np.append(self.seen[:count], False),
+            events=self.events.until(np.array([moment])),
+            shot=self.shot if self.shot is not None and self.shot[0] <= moment else None,
+        )
+
+
+def track_of(recording: Recording, row: int) -> Track:
+    """The track of one trajectory that was observed as coordinates."""
+    events = recording.events[row]
+    balls, axes = events.positions.shape[1:]
+    observed = recording.values[row].reshape(-1, balls, axes)
+    times = np.concatenate([recording.times[row], events.times])
+    positions = np.concatenate([observed, events.positions])
+    seen = np.concatenate([recording.keep[row], np.zeros(len(events), dtype=bool)])
+    order = np.argsort(times, kind="stable")
+    return Track(
+        times[order], positions[order], seen[order], events, _shot_of(recording, row, axes)
+    )
+
+
+def _shot_of(recording: Recording, row: int, axes: int) -> tuple[float, np.ndarray] | None:
+    """Time and velocity of a shot: the only control of a trajectory, one number per axis."""
+    if recording.controls is None or recording.controls.shape[-1] != axes:
+        return None
+    struck = np.flatnonzero(recording.controls[row].any(axis=-1))
+    if len(struck) != 1:
+        return None
+    index = int(struck[0])
+    return float(recording.times[row, index]), recording.controls[row, index]

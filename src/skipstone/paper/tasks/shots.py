@@ -104,7 +104,7 @@ SHOTS = Task(
         validation=0.02,
     ),
     observe=_observe,
-    scene=lambda options: Scene(
+    draw_as=lambda options: Scene(
         "plane", RADIUS, (*POCKET, POCKET_RADIUS), labels=("cue", "target")
     ),
 )
