@@ -145,7 +145,7 @@ class Pool(gymnasium.Env[Float[np.ndarray, "4"], Float[np.ndarray, "2"]]):
         return np.clip(balls.ravel().astype(np.float32), space.low, space.high)
 
 
-def register() -> None:
-    """Make the table known to Gymnasium, once."""
+def register_environment() -> None:
+    """Register the table with Gymnasium, once."""
     if NAME not in gymnasium.registry:
         gymnasium.register(NAME, entry_point="skipstone.paper.pool.environment:Pool")

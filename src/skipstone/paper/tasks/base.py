@@ -61,10 +61,22 @@ class Observed:
 
     values: Num[np.ndarray, "batch time dim"]
     """Observations: floating point, or uint8 for images."""
-    events: Events | None = None
+    collisions: Events | None = None
     """True collisions; None for motion without any."""
     controls: Float[np.ndarray, "batch time control"] | None = None
     """Known inputs to the system, such as actions."""
+
+    @property
+    def events(self) -> Events:
+        """The collisions, also if there are none.
+
+        Then two features are one point in the plane, and others points on a line each.
+        """
+        if self.collisions is not None:
+            return self.collisions
+        batch, _, dim = self.values.shape
+        balls, axes = (1, 2) if dim == 2 else (dim, 1)
+        return Events.none(batch, balls, axes)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def record(
         np.concatenate([part.values for part in parts]),
         np.concatenate(controls) if controls else None,
         keep,
-        Events.concat([_events_of(part) for part in parts]).until(times[:, -1]),
+        Events.concat([part.events for part in parts]).until(times[:, -1]),
     )
 
 
@@ -61,16 +61,6 @@ def _observation_times(
     shift = options.jitter * rng.uniform(-0.5, 0.5, shape)
     shift[:, 0] = 0
     return options.spacing * (np.arange(options.observations) + shift)
-
-
-def _events_of(part: Observed) -> Events:
-    """The events of a part. Without any, two features are drawn as a point in the plane, others
-    each on a line of its own."""
-    if part.events is not None:
-        return part.events
-    batch, _, dim = part.values.shape
-    balls, axes = (1, 2) if dim == 2 else (dim, 1)
-    return Events.none(batch, balls, axes)
 
 
 @dataclass(frozen=True)
