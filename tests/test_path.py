@@ -177,7 +177,7 @@ def test_queries_that_are_no_numbers_are_explained() -> None:
 )
 def test_times_of_any_layout_are_the_same_times(change: Any) -> None:
     path = linear_path()
-    times = np.linspace(float(path.start[0]), float(path.end[0]), 7)
+    times = np.linspace(path.start[0].item(), path.end[0].item(), 7)
     assert torch.equal(path.evaluate(change(times)), path.evaluate(torch.as_tensor(times)))
 
 
