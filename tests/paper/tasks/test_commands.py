@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skipstone.paper.figures.sheets import draw_sheet, draw_video
+from skipstone.paper.figures.track import track_of
 from skipstone.paper.tasks import TASKS, find_task, record, task_options
-from skipstone.paper.tasks.recording import track_of
 from skipstone.paper.tasks.registry import task_shapes
 
 WITHOUT_TORCH = """

@@ -34,8 +34,9 @@ from skipstone.paper.figures.panels import (
     prepare_plane,
     prepare_time,
 )
+from skipstone.paper.figures.track import track_of
 from skipstone.paper.tasks.base import Options, Scene, Task
-from skipstone.paper.tasks.recording import Recording, record, track_of
+from skipstone.paper.tasks.recording import Recording, record
 from skipstone.paper.tasks.registry import find_task, task_options
 
 if TYPE_CHECKING:

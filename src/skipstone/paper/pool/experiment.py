@@ -55,10 +55,8 @@ class Settings:
 
     tables: int = 250
     """Random configurations of the balls; the paper's number."""
-
     rollouts: int = 1_000
     """Candidate shots for each."""
-
     seed: int = 0
     """Seed of tables and candidates, the same for all contestants."""
 
@@ -74,22 +72,16 @@ class Result:
 
     contestant: str
     """Name of the model, or `SIMULATOR`."""
-
     planner: str
     """Name of the planner."""
-
     times: str
     """Times at which the distance to the pocket is measured: one of `MEASURES`."""
-
     rollouts: list[int]
     """Candidates scored for each shot."""
-
     success: list[Estimate]
     """Share of the tables won with that many, and its 95 % interval over tables."""
-
     updates: float
     """Cell updates of one rollout, after its context."""
-
     evaluations: float
     """Evaluations of an ODE's right-hand side of one rollout."""
 
@@ -98,14 +90,9 @@ class Experiment:
     """All contestants play the same tables."""
 
     def __init__(
-        self,
-        models: Mapping[str, Model[Any]],
-        settings: Settings,
-        progress: Progress = silent,
+        self, models: Mapping[str, Model[Any]], settings: Settings, progress: Progress = silent
     ):
-        self._models = models
-        self._settings = settings
-        self._progress = progress
+        self._models, self._settings, self._progress = models, settings, progress
         rng = np.random.default_rng([settings.seed, 0])
         self.tables = random_tables(rng, settings.tables)
         self._bootstrap = Bootstrap(settings.tables, np.random.default_rng([settings.seed, 1]))
@@ -185,11 +172,11 @@ class Experiment:
                 planner.plan(score, ShotSpace(), 1, self._rng())
                 seconds[name].append(perf_counter() - began)
                 self._progress(f"{name}, timing", (repeat + 1) / (REPEATS + 1))
-        # The first round warms up.
-        quartiles = {
-            name: np.quantile(times[1:], [0.5, 0.25, 0.75]) for name, times in seconds.items()
+        # The first round warms up. An estimate is the median and the quartiles.
+        return {
+            name: Estimate(*np.quantile(times[1:], [0.5, 0.25, 0.75]).tolist())
+            for name, times in seconds.items()
         }
-        return {name: Estimate(*values.tolist()) for name, values in quartiles.items()}
 
     def play(self, plan: Plan) -> Bool[np.ndarray, " tables"]:
         """Whether each table's planned shot truly succeeds."""
@@ -304,8 +291,7 @@ def best_of(
     C(N - 1 - i, n - 1) / C(N, n): it is drawn, and none of the i before it.
     """
     total = scores.shape[1]
-    # Stable, and NaN last.
-    order = np.argsort(scores, axis=1, kind="stable")
+    order = np.argsort(scores, axis=1, kind="stable")  # NaN last
     ranked = np.take_along_axis(won, order, axis=1).astype(float)
     behind = total - 1 - np.arange(total - 1)
     columns = []

@@ -50,8 +50,9 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
     if folders:
         runs = [Run(folder) for folder in folders]
     else:
-        found = ([run for run in list_runs(place) if _can_play(run)] for place in places)
-        runs = next((runs for runs in found if runs), [])
+        finished = ([run for run in list_runs(place) if run.finished] for place in places)
+        found = ([run for run in runs if _task_of(run) == SHOTS.name] for runs in finished)
+        runs = next(filter(None, found), [])
     if not runs:
         raise InvalidInput(
             f"there must be a finished run on {SHOTS.name} to plan with; found none in "
@@ -59,11 +60,10 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
             f"{SHOTS.name} pcode"
         )
     for run in runs:
-        task = run.config.get("data", {}).get("task")
-        if task != SHOTS.name:
+        if _task_of(run) != SHOTS.name:
             raise InvalidInput(
                 f"a planner's model must have been trained on {SHOTS.name}; {run.folder} was "
-                f"trained on {task or 'data of its own'}. Train one: skipstone train "
+                f"trained on {_task_of(run) or 'data of its own'}. Train one: skipstone train "
                 f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
             )
     kinds = [run.config["model"]["kind"] for run in runs]
@@ -80,8 +80,8 @@ def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
     return folder.name if len(same) == 1 else str(folder)
 
 
-def _can_play(run: Run) -> bool:
-    return run.finished and run.config.get("data", {}).get("task") == SHOTS.name
+def _task_of(run: Run) -> str | None:
+    return run.config.get("data", {}).get("task")
 
 
 def report_experiment(

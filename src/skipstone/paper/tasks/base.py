@@ -17,12 +17,12 @@ from skipstone.paper.tasks.events import Events
 from skipstone.registry import Registry
 
 CONTEXT = 4
-"""Observations a model sees before it predicts. They are never dropped."""
+"""Observations before the first prediction; they are never dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every task can be asked for; a task's own options derive from it."""
+    """Options of every task; a task's own ones derive from it."""
 
     trajectories: int = 10_000
     """How many trajectories, all parts together."""
@@ -41,8 +41,8 @@ class Options:
     validation: float = 0.1
     """Share of the remaining ones that is kept from training, for early stopping."""
     seed: int = 0
-    """All randomness follows from it. Jitter and dropping have streams of their own: they change
-    when trajectories are observed, not the trajectories."""
+    """Seed of all randomness. Jitter and dropping have streams of their own: they change when
+    trajectories are observed, not the trajectories."""
 
     def __post_init__(self) -> None:
         require_number("trajectories", self.trajectories, 1, whole=True)

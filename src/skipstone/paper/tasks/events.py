@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -51,15 +51,16 @@ class Events:
     def concat(cls, parts: Sequence[Events]) -> Events:
         """The events of several batches as those of one."""
         counts = np.concatenate([part.counts for part in parts])
-        columns = [
-            np.concatenate([getattr(part, name) for part in parts]) for name in cls.column_names()
-        ]
-        return cls(_offsets(counts), *columns)
+        columns = zip(*(part._columns() for part in parts), strict=True)
+        return cls(_offsets(counts), *map(np.concatenate, columns))
 
     @classmethod
     def column_names(cls) -> list[str]:
         """The fields that have one row per event."""
         return [field.name for field in fields(cls) if field.name != "offsets"]
+
+    def _columns(self) -> list[np.ndarray]:
+        return [getattr(self, name) for name in self.column_names()]
 
     @property
     def batch(self) -> int:
@@ -73,7 +74,7 @@ class Events:
 
     @property
     def trajectories(self) -> Int[np.ndarray, " event"]:
-        """Which trajectory each row belongs to."""
+        """Trajectory that each row belongs to."""
         return np.repeat(np.arange(self.batch), self.counts)
 
     def __len__(self) -> int:
@@ -89,22 +90,17 @@ class Events:
         if step != 1:
             raise IndexError(f"a range of trajectories must have step 1; got {step}")
         rows = slice(self.offsets[start], self.offsets[max(start, stop)])
-        columns = [getattr(self, name)[rows] for name in self.column_names()]
-        return Events(_offsets(self.counts[start:stop]), *columns)
+        return Events(_offsets(self.counts[start:stop]), *(c[rows] for c in self._columns()))
 
     def until(self, ends: Float[np.ndarray, " batch"]) -> Events:
         """The events up to each trajectory's own end."""
-        trajectories = self.trajectories
-        kept = self.times <= ends[trajectories]
-        counts = np.bincount(trajectories[kept], minlength=self.batch)
-        columns = [getattr(self, name)[kept] for name in self.column_names()]
-        return Events(_offsets(counts), *columns)
+        kept = self.times <= ends[self.trajectories]
+        counts = np.bincount(self.trajectories[kept], minlength=self.batch)
+        return Events(_offsets(counts), *(column[kept] for column in self._columns()))
 
     def delayed(self, delays: Float[np.ndarray, " batch"]) -> Events:
         """The same events, later by each trajectory's own delay."""
-        columns = {name: getattr(self, name) for name in self.column_names()}
-        columns["times"] = self.times + delays[self.trajectories]
-        return Events(self.offsets, **columns)
+        return replace(self, times=self.times + delays[self.trajectories])
 
 
 def _offsets(counts: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch_plus_one"]:
