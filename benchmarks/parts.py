@@ -203,7 +203,7 @@ def planning(settings: Settings) -> Part:
     sizes: dict[str, Any] = {**settings.sizes, "dim": 4, "control": 2, "time_unit": SPACING}
     torch.manual_seed(0)
     pcode = PCODE.from_config(sizes)
-    context, _ = ImaginedScore(pcode, tables).context(torch.arange(len(tables)), shots[0])
+    context, _ = ImaginedScore(pcode, tables).inputs(torch.arange(len(tables)), shots[0])
     context = context.to(dtype=torch.float32)
     aim_steps(pcode, context, settings.planning_step, lambda: shoot(pcode))
     pairs: dict[str, tuple[PCODE, Model[Any]]] = {"untrained": (pcode, RNN.from_config(sizes))}

@@ -121,7 +121,7 @@ class RolloutScore(BatchScore):
         self._context, self._controls, self._until = context, controls, until
         self._measures = measures
 
-    def context(
+    def inputs(
         self, problems: Int[Tensor, " rows"], actions: Float[Tensor, "rows action"]
     ) -> tuple[Sequences, Any]:
         """The context of each rollout, and the controls after it."""
@@ -133,7 +133,7 @@ class RolloutScore(BatchScore):
         self, problems: Int[Tensor, " rows"], actions: Float[Tensor, "rows action"]
     ) -> Path:
         """The predicted path of one action for one problem in each row."""
-        context, controls = self.context(problems, actions)
+        context, controls = self.inputs(problems, actions)
         until = self._until[problems] if isinstance(self._until, Tensor) else self._until
         return self.model.rollout(context, until, controls=controls)
 

@@ -131,11 +131,9 @@ def _before_shot(
     cue ball is struck, at the last observation of the context."""
     count = model.config.num_context
     moment = (count - 1) * SPACING
-    places = np.repeat(tables.reshape(len(tables), 1, 4), count, axis=1)
-    still = np.zeros((len(tables), count, 2))
-    context = Sequences.from_array(
-        torch.as_tensor(places), SPACING, controls=torch.as_tensor(still)
-    )
+    places = torch.as_tensor(tables).reshape(-1, 1, 4).expand(-1, count, -1)
+    still = places.new_zeros(len(places), count, 2)
+    context = Sequences.from_array(places, SPACING, controls=still)
 
     def controls(shots: Float[Tensor, "rows 2"]) -> tuple[Tensor, tuple[list[float], Tensor]]:
         return shots, ([moment + SPACING], shots.new_zeros(len(shots), 1, 2))

@@ -67,15 +67,17 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
                 f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
             )
     kinds = [run.config["model"]["kind"] for run in runs]
-    order = sorted(range(len(runs)), key=lambda i: (list(TITLES).index(kinds[i]), i))
-    return {_name(runs[i], kinds, runs): runs[i] for i in order}
+    # Ours first, in the order of their titles; sorting keeps the order of the rest.
+    known = [*TITLES, *kinds]
+    runs = sorted(runs, key=lambda run: known.index(run.config["model"]["kind"]))
+    return {_name(run, kinds, runs): run for run in runs}
 
 
 def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
     """The shortest unique name of a run: its model's title, its folder's name, or its path."""
     kind, folder = run.config["model"]["kind"], run.folder
     if kinds.count(kind) == 1:
-        return TITLES[kind]
+        return TITLES.get(kind, kind)
     same = {other.folder for other in runs if other.folder.name == folder.name}
     return folder.name if len(same) == 1 else str(folder)
 
