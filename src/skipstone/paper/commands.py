@@ -41,7 +41,7 @@ def tasks() -> None:
     """List the tasks with their shapes."""
     from rich.console import Console
 
-    from skipstone.paper.tasks.listing import task_table
+    from skipstone.paper.tasks.registry import task_table
 
     Console().print(task_table())
 

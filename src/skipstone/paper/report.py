@@ -16,13 +16,13 @@ from skipstone.files import read_json, write_json, write_text
 from skipstone.paper.examples import Example, make_example, make_examples
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
+from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
 from skipstone.paper.figures.summary import task_summary
 from skipstone.paper.figures.videos import write_example
 from skipstone.paper.groups import OURS, by_model, by_task, comparable, measure
 from skipstone.paper.measured import Measured
 from skipstone.paper.page import VIDEO_TYPES, Figure, Table, Video, write_page
-from skipstone.paper.pool.results import draw_success
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
 from skipstone.paper.tasks.registry import TASKS
 from skipstone.training.run import provenance

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Num
 
 from skipstone.drawing.style import FAINT, GREY, INK, TABLE, ball_colour, bare, faded
+from skipstone.paper.figures.track import Track
 from skipstone.paper.tasks.base import Scene
 from skipstone.paper.tasks.events import Events, Kind
 from skipstone.paper.tasks.recording import Recording
-from skipstone.paper.tasks.track import Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,10 +34,10 @@ from skipstone.paper.figures.panels import (
     prepare_plane,
     prepare_time,
 )
+from skipstone.paper.figures.track import track_of
 from skipstone.paper.tasks.base import Options, Scene, Task
 from skipstone.paper.tasks.recording import Recording, record
 from skipstone.paper.tasks.registry import find_task, task_options
-from skipstone.paper.tasks.track import track_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,9 +107,15 @@ def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Pain
         return figure, panels, lambda panel, row, moment: film_frame(panel, recording, row, moment)
     tracks = [track_of(recording, row) for row in range(count)]
     if scene.kind == "time":
+        from matplotlib.ticker import AutoLocator
+
         figure, panels = _grid(count, *WIDE)
         for panel in panels:
             prepare_time(panel, float(recording.times.max()))
+            if scene.radius is None:
+                # Not balls in a unit box: as high as the values are.
+                panel.set_ylim(recording.values.min(), recording.values.max())
+                panel.yaxis.set_major_locator(AutoLocator())
         figure.supxlabel("time", fontsize="medium")
         return (
             figure,
