@@ -12,11 +12,13 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from scripted import example, measured
 
-from skipstone.drawing.style import INK, MODEL_STYLES, label_ends, look, new_figure, series_styles
+from skipstone.drawing.labels import label_ends
+from skipstone.drawing.style import INK, look, new_figure, series_styles
 from skipstone.errors import InvalidInput
 from skipstone.paper.examples import CANDIDATES, make_examples
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
+from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
 from skipstone.paper.figures.summary import task_summary
 from skipstone.paper.groups import across_seeds, comparable
@@ -60,7 +62,7 @@ def test_every_model_has_a_style_of_its_own() -> None:
     assert set(TITLES.values()) <= set(MODEL_STYLES)
     for part in ("colour", "marker"):
         assert len({getattr(style, part) for style in MODEL_STYLES.values()}) == len(MODEL_STYLES)
-    styles = series_styles(["RNN", "mine", "yours"])
+    styles = series_styles(["RNN", "mine", "yours"], MODEL_STYLES)
     assert styles["RNN"] is MODEL_STYLES["RNN"]
     known = {style.colour for style in MODEL_STYLES.values()}
     assert len({styles["mine"].colour, styles["yours"].colour} - known) == 2

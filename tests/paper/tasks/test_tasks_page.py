@@ -9,7 +9,8 @@ import platformdirs
 import pytest
 
 import skipstone
-from skipstone.paper.tasks import TASKS, draw, record
+from skipstone.paper.figures import sheets
+from skipstone.paper.tasks import TASKS, record
 from skipstone.paper.tasks.listing import task_shapes
 
 PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
@@ -35,7 +36,7 @@ def test_the_new_task_works_once_registered(monkeypatch):
     assert len(data.train) == 81
     assert task_shapes(task) == ("10,000×30×2", "")
     few = replace(task.options, trajectories=4)
-    assert len(draw.draw_sheet(task, few, record(task, few)).axes) == 4
+    assert len(sheets.draw_sheet(task, few, record(task, few)).axes) == 4
 
 
 def test_the_table_has_the_true_shapes():

@@ -12,10 +12,10 @@ from rich import box
 from rich.table import Column, Table
 
 from skipstone.console import show_progress
+from skipstone.drawing.labels import label_ends
 from skipstone.drawing.style import (
     GREY,
     faded,
-    label_ends,
     look,
     new_figure,
     save_figure,
@@ -25,6 +25,7 @@ from skipstone.drawing.style import (
 from skipstone.errors import InvalidInput
 from skipstone.files import read_json, write_json
 from skipstone.models.base import Model
+from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.paper.pool.experiment import (
     SIMULATOR,
@@ -242,7 +243,7 @@ def draw_success(content: dict[str, Any]) -> Figure:
     with look():
         figure = new_figure(5.2, 3.4)
         axes = figure.subplots()
-        styles = series_styles([curve["contestant"] for curve in curves])
+        styles = series_styles([curve["contestant"] for curve in curves], MODEL_STYLES)
         ends = []
         for curve in curves:
             style = styles[curve["contestant"]]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Num
 
+from skipstone.drawing.scene import Scene
 from skipstone.errors import InvalidInput
 from skipstone.paper.tasks.events import Events
 
@@ -64,20 +65,6 @@ class Observed:
     """What truly happened."""
     controls: Float[np.ndarray, "batch time control"] | None = None
     """What was done to the system, if anything."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """How a task is drawn."""
-
-    kind: Literal["time", "plane", "film"]
-    """Positions over time, paths in the plane, or images side by side."""
-    radius: float | None = None
-    """Radius of the balls in their unit box; None for points in the open."""
-    pocket: tuple[float, float, float] | None = None
-    """x, y and radius of a pocket."""
-    labels: tuple[str, ...] = ()
-    """What the balls are called; by default "ball 0" and so on."""
 
 
 @dataclass(frozen=True)
