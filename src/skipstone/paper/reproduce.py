@@ -13,7 +13,7 @@ from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.measured import finished_runs, measure_runs
 from skipstone.paper.pool.experiment import Settings
 from skipstone.paper.pool.results import RESULTS, find_runs, report_experiment
-from skipstone.paper.report import Report, write_report
+from skipstone.paper.report import ReportFiles, write_report
 from skipstone.paper.tasks.shots import SHOTS
 from skipstone.paper.trainings import trainings
 from skipstone.training.run import Run
@@ -35,7 +35,7 @@ def train_live(out: Path) -> Run:
         raise KeyboardInterrupt("stopped; the next time it begins anew.") from None
 
 
-def report_weights(weights: Path, results: Path, out: Path) -> Report:
+def report_weights(weights: Path, results: Path, out: Path) -> ReportFiles:
     """Evaluate trained runs, and draw everything from them and from the results of planning."""
     runs = finished_runs(weights)
     with show_progress() as progress:
@@ -59,7 +59,9 @@ def train_all(
     return [done for done in run_grid(jobs, runs, workers=workers) if done.job in jobs]
 
 
-def report_trainings(outcomes: Sequence[Outcome], preset: str, out: Path, command: str) -> Report:
+def report_trainings(
+    outcomes: Sequence[Outcome], preset: str, out: Path, command: str
+) -> ReportFiles:
     """The same from runs of one's own, which plan their shots first if they can."""
     runs = [outcome.run for outcome in outcomes if outcome.failure is None]
     if not runs:
