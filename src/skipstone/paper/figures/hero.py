@@ -8,15 +8,7 @@ from skipstone.drawing.labels import key, legend_below
 from skipstone.drawing.panels import prepare_steps
 from skipstone.drawing.style import INK, new_figure, styled
 from skipstone.paper.examples import Example
-from skipstone.paper.figures.painting import (
-    TRUTH,
-    name_panel,
-    paint_prediction,
-    paint_steps,
-    paint_truth,
-    prepare_example,
-    shown_models,
-)
+from skipstone.paper.figures import painting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,20 +18,20 @@ if TYPE_CHECKING:
 def hero(example: Example) -> Figure:
     """Each model's prediction of the same balls, below a strip of its steps: figure 1 of the
     paper."""
-    titles = shown_models(example)
+    titles = painting.shown_models(example)
     figure = new_figure(2.7 * len(titles), 3.55)
     rows = figure.subplots(2, len(titles), squeeze=False, height_ratios=[1, 10])
     for (strip, panel), title in zip(rows.T, titles, strict=True):
-        name_panel(strip, example, title)
+        painting.name_panel(strip, example, title)
         prepare_steps(strip, example.moments[-1])
-        paint_steps(strip, example, title)
-        prepare_example(panel, example)
-        paint_truth(panel, example)
-        paint_prediction(panel, example, title)
+        painting.paint_steps(strip, example, title)
+        painting.prepare_example(panel, example)
+        painting.paint_truth(panel, example)
+        painting.paint_prediction(panel, example, title)
     legend_below(
         figure,
         [
-            key("what happens", TRUTH, lw=4),
+            key("what happens", painting.TRUTH, lw=4),
             key("given", INK, marker="o", markersize=3),
             key("cell update", "#777777", marker="o", markersize=4.5),
             key("collision", INK, marker="|", markersize=6),

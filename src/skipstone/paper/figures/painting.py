@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skipstone.drawing.panels import (
-    draw_ball,
-    draw_fading,
-    draw_steps,
-    draw_ticks,
-    draw_updates,
-    fading,
-    film_strip,
-    places,
-    prepare_panel,
-    show_image,
-)
+from skipstone.drawing import panels
 from skipstone.drawing.style import GREY, INK, faded
 from skipstone.errors import InvalidInput
 from skipstone.paper.examples import Example
@@ -67,16 +56,16 @@ def name_panel(axes: Axes, example: Example, title: str) -> None:
 def prepare_example(axes: Axes, example: Example) -> None:
     """Set up axes for an example: time, the plane, or an image."""
     points = example.track.reshape(-1, 2) if example.scene.kind == "plane" else None
-    prepare_panel(axes, example.scene, float(example.moments[-1]), points)
+    panels.prepare_panel(axes, example.scene, float(example.moments[-1]), points)
 
 
 def paint_truth(axes: Axes, example: Example, colour: str = TRUTH) -> None:
     """The true path of every ball, and black dots for the observations that models are given."""
     for path in example.scene.paths(example.track):
-        axes.plot(*places(example.moments, path), color=colour, lw=3.5, zorder=1)
-        draw_ball(axes, example.scene, path[-1], fill=(*faded(colour, 0.8), 0.7), zorder=2)
+        axes.plot(*panels.places(example.moments, path), color=colour, lw=3.5, zorder=1)
+        panels.draw_ball(axes, example.scene, path[-1], fill=(*faded(colour, 0.8), 0.7), zorder=2)
     for path in example.scene.paths(example.values[:CONTEXT]):
-        given = places(example.times[:CONTEXT], path)
+        given = panels.places(example.times[:CONTEXT], path)
         axes.plot(*given, "o", color=INK, markersize=3, zorder=7)
 
 
@@ -91,20 +80,22 @@ def paint_prediction(axes: Axes, example: Example, title: str) -> None:
         if over_time:
             axes.plot(times, path[:, 0], color=colour, lw=1.2, linestyle=(0, (2.5, 1.2)), zorder=3)
         else:
-            draw_fading(axes, times, path, colour, width=1.4, palest=PALEST, dashed=True)
-            draw_ball(axes, scene, path[-1], edge=colour, lw=1.1, zorder=2)
-    shades = fading(colour, knots, 1.0 if over_time else PALEST, now=times[-1])
+            panels.draw_fading(axes, times, path, colour, width=1.4, palest=PALEST, dashed=True)
+            panels.draw_ball(axes, scene, path[-1], edge=colour, lw=1.1, zorder=2)
+    shades = panels.fading(colour, knots, 1.0 if over_time else PALEST, now=times[-1])
     for path in scene.paths(prediction.at(knots)):
-        draw_updates(axes, *places(knots, path), shades)
+        panels.draw_updates(axes, *panels.places(knots, path), shades)
 
 
 def paint_steps(axes: Axes, example: Example, title: str | None) -> None:
     """A tick for every collision; below them, for a model, a bar for each of its steps after dots
     for the given observations."""
-    draw_ticks(axes, example.events.times)
+    panels.draw_ticks(axes, example.events.times)
     if title is None:
         return
-    draw_steps(axes, example.predictions[title].knots, example.moments[-1], model_colour(title))
+    panels.draw_steps(
+        axes, example.predictions[title].knots, example.moments[-1], model_colour(title)
+    )
     given = example.times[:CONTEXT]
     axes.plot(given, np.full(len(given), 0.25), "o", color=INK, markersize=2.5, clip_on=False)
 
@@ -115,7 +106,7 @@ def paint_now(axes: Axes, example: Example, title: str | None) -> None:
     if example.scene.kind == "film":
         predicted = example.track[:0] if title is None else example.predictions[title].values
         shown = predicted if len(predicted) else example.track
-        show_image(axes, np.clip(shown[-1], 0, 1))
+        panels.show_image(axes, np.clip(shown[-1], 0, 1))
         return
     paint_truth(axes, example, GREY if title is None else TRUTH)
     if title is not None:
@@ -134,7 +125,7 @@ def paint_flash(axes: Axes, example: Example, title: str) -> None:
             spine.set(edgecolor=faded(colour, strength), linewidth=3)
     elif strength > 0:
         for path in example.scene.paths(prediction.at(last)):
-            halo = places(last, path)
+            halo = panels.places(last, path)
             axes.scatter(*halo, s=160, color=colour, alpha=0.55 * strength, lw=0, zorder=4)
 
 
@@ -145,7 +136,7 @@ def paint_film(axes: Axes, example: Example, title: str) -> None:
     times = np.linspace(prediction.times[0], prediction.times[-1], FRAMES)
     true = example.track[np.abs(example.moments[:, None] - times).argmin(axis=0)]
     rows = {title: np.clip(prediction.at(times), 0, 1), "truth": true}
-    width, below = film_strip(axes, times, list(rows.values()), room=(1.0, 0.6))
+    width, below = panels.film_strip(axes, times, list(rows.values()), room=(1.0, 0.6))
     given, knots = example.times[:CONTEXT], prediction.knots
     axes.plot(given, np.full(len(given), below), "o", color=INK, markersize=2.5)
     axes.plot(knots, np.full(len(knots), below), "o", color=model_colour(title), markersize=3)

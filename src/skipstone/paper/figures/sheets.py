@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skipstone.drawing import panels
 from skipstone.drawing.labels import heading, key
-from skipstone.drawing.panels import (
-    draw_arrow,
-    draw_fading,
-    draw_marks,
-    draw_meetings,
-    draw_pocket,
-    draw_rolled,
-    film_strip,
-    places,
-    prepare_panel,
-    show_image,
-)
 from skipstone.drawing.style import (
     FIGURES,
     GREY,
@@ -95,13 +84,13 @@ def draw_sheet(task: Task, options: Options, recording: Recording) -> Figure:
     scene = task.scene(options)
     if scene.kind == "film":
         size = PAGE, 0.8
-        figure, panels = panel_grid(len(recording.times), 1, size, HEADER)
-        for row, panel in enumerate(panels):
+        figure, grid = panel_grid(len(recording.times), 1, size, HEADER)
+        for row, panel in enumerate(grid):
             _draw_film(panel, recording, row)
     else:
         tracks = _tracks(recording)
-        figure, panels = _stage(scene, recording, tracks)
-        for panel, track in zip(panels, tracks, strict=True):
+        figure, grid = _stage(scene, recording, tracks)
+        for panel, track in zip(grid, tracks, strict=True):
             draw_track(panel, track.until(float(recording.times.max())), scene)
     _legend(figure, task, scene, recording)
     return figure
@@ -112,14 +101,14 @@ def draw_video(task: Task, options: Options, recording: Recording, path: Path) -
     scene = task.scene(options)
     tracks = [] if scene.kind == "film" else _tracks(recording)
     with look():
-        figure, panels = _stage(scene, recording, tracks)
+        figure, grid = _stage(scene, recording, tracks)
 
     def paint(moment: float) -> None:
-        for row, panel in enumerate(panels):
+        for row, panel in enumerate(grid):
             if scene.kind == "film":
                 # The last image seen at or before the moment.
                 seen = np.searchsorted(recording.times[row], moment, side="right")
-                show_image(panel, recording.values[row, seen - 1])
+                panels.show_image(panel, recording.values[row, seen - 1])
             else:
                 draw_track(panel, tracks[row].until(moment), scene)
 
@@ -130,7 +119,7 @@ def draw_video(task: Task, options: Options, recording: Recording, path: Path) -
 def draw_track(axes: Axes, track: Track, scene: Scene) -> None:
     """A true trajectory: over time each ball is a band as wide as itself, in the plane a line from
     light to dark. Collisions are marked."""
-    draw_pocket(axes, scene)
+    panels.draw_pocket(axes, scene)
     for ball, path in enumerate(np.moveaxis(track.positions, 1, 0)):
         colour = ball_colour(ball)
         if scene.kind == "time":
@@ -138,16 +127,16 @@ def draw_track(axes: Axes, track: Track, scene: Scene) -> None:
             axes.fill_between(track.times, y - radius, y + radius, color=faded(colour, 0.18), lw=0)
             axes.plot(track.times, y, color=colour)
         else:
-            draw_fading(axes, track.times, path, colour)
-            draw_rolled(axes, scene, path, colour)
+            panels.draw_fading(axes, track.times, path, colour)
+            panels.draw_rolled(axes, scene, path, colour)
         if scene.kind == "time" or scene.radius is None:
-            seen = places(track.times[track.seen], path[track.seen])
+            seen = panels.places(track.times[track.seen], path[track.seen])
             axes.plot(*seen, ".", color=colour, markersize=2.5)
         if scene.kind == "plane" and scene.radius is None:
             axes.plot(*path[-1], "o", color=colour, markersize=5)
     _mark_collisions(axes, track.events)
     if track.shot is not None:
-        draw_arrow(axes, track.positions[0, 0], ARROW * track.shot[1])
+        panels.draw_arrow(axes, track.positions[0, 0], ARROW * track.shot[1])
 
 
 def _mark_collisions(axes: Axes, events: Events) -> None:
@@ -158,8 +147,8 @@ def _mark_collisions(axes: Axes, events: Events) -> None:
         centres = np.concatenate([times, centres], axis=-1)
     rows, met = np.arange(len(events)), events.kinds == Kind.BALL
     one = centres[rows, events.balls]
-    draw_marks(axes, one[~met], "white")
-    draw_meetings(axes, np.stack([one[met], centres[rows[met], events.others[met]]]))
+    panels.draw_marks(axes, one[~met], "white")
+    panels.draw_meetings(axes, np.stack([one[met], centres[rows[met], events.others[met]]]))
 
 
 def _draw_film(axes: Axes, recording: Recording, row: int) -> None:
@@ -167,11 +156,11 @@ def _draw_film(axes: Axes, recording: Recording, row: int) -> None:
     seen = np.flatnonzero(recording.keep[row])
     chosen = seen[:: -(-len(seen) // IMAGES)]
     rows = [recording.values[row, chosen]]
-    _, below = film_strip(axes, recording.times[row, chosen], rows, room=(0.5, 1.0))
+    _, below = panels.film_strip(axes, recording.times[row, chosen], rows, room=(0.5, 1.0))
     events = recording.events[row]
     for kind, fill in ((Kind.WALL, "white"), (Kind.BALL, INK)):
         times = events.times[events.kinds == kind]
-        draw_marks(axes, np.stack([times, np.full(len(times), below)], axis=-1), fill)
+        panels.draw_marks(axes, np.stack([times, np.full(len(times), below)], axis=-1), fill)
 
 
 def _tracks(recording: Recording) -> list[Track]:
@@ -189,12 +178,12 @@ def _stage(scene: Scene, recording: Recording, tracks: list[Track]) -> tuple[Fig
         width, height = high - low
         size = SQUARE, SQUARE * float(height / width)
     columns = min(int(PAGE / size[0]), count)
-    figure, panels = panel_grid(count, columns, size, HEADER, share=True)
-    for panel in panels:
-        prepare_panel(panel, scene, float(recording.times.max()), points)
+    figure, grid = panel_grid(count, columns, size, HEADER, share=True)
+    for panel in grid:
+        panels.prepare_panel(panel, scene, float(recording.times.max()), points)
     if scene.kind == "time":
         figure.supxlabel("time", fontsize="medium")
-    return figure, panels
+    return figure, grid
 
 
 def _legend(figure: Figure, task: Task, scene: Scene, recording: Recording) -> None:

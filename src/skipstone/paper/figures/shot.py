@@ -10,16 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
+from skipstone.drawing import panels
 from skipstone.drawing.labels import key, legend_below
-from skipstone.drawing.panels import (
-    draw_arrow,
-    draw_ball,
-    draw_pocket,
-    draw_rolled,
-    prepare_panel,
-)
 from skipstone.drawing.style import GREY, INK, animate, ball_colour, faded, look, new_figure, styled
 from skipstone.models.base import Model
+from skipstone.paper.examples import FINE, Prediction
 from skipstone.paper.figures.sheets import ARROW
 from skipstone.paper.tasks.billiards import Motion
 from skipstone.paper.tasks.shots import (
@@ -36,9 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FINE = 8
-"""Points of a drawn path between two observations."""
-
 FRAMES_PER_SECOND = 20
 """Speed of the animation: one observation a frame, so that a shot takes about two seconds."""
 
@@ -50,20 +42,6 @@ SCENE = SHOTS.scene(SHOTS.options)
 
 _UPDATE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgecolor": INK}
 
-Balls = Float[np.ndarray, "moments 2 2"]
-
-
-@dataclass(frozen=True)
-class Imagined:
-    """A model's prediction of a shot; time 0 is when the cue ball is struck."""
-
-    times: Float[np.ndarray, " moments"]
-    positions: Balls
-    knots: Float[np.ndarray, " updates"]
-    """When the model updated."""
-    at_knots: Float[np.ndarray, "updates 2 2"]
-    """Positions of the balls at the updates."""
-
 
 @dataclass(frozen=True)
 class Shot:
@@ -71,7 +49,8 @@ class Shot:
 
     table: Float[np.ndarray, "2 2"]
     motion: Motion | None = None
-    imagined: Imagined | None = None
+    imagined: Prediction | None = None
+    """Its time 0 is when the cue ball is struck."""
 
 
 def planned_shot(model: Model[Any], table: Any, action: Any) -> Shot:
@@ -85,14 +64,8 @@ def planned_shot(model: Model[Any], table: Any, action: Any) -> Shot:
         path = imagine(model, table[None], torch.as_tensor(action[None], dtype=torch.float32))
         times = torch.linspace(0, AFTER_SHOT * SPACING, FINE * AFTER_SHOT + 1, dtype=torch.float64)
         start, knots = path.start.cpu(), path.knots[0, : int(path.num_updates[0])].cpu()
-        positions = path.evaluate((start + times).clamp(max=path.end.cpu()))[0]
-        at_knots = path.evaluate(knots)[0]
-    imagined = Imagined(
-        times.numpy(),
-        positions.reshape(-1, 2, 2).cpu().numpy(),
-        (knots - start).numpy(),
-        at_knots.reshape(-1, 2, 2).cpu().numpy(),
-    )
+        values = path.evaluate((start + times).clamp(max=path.end.cpu()))[0].cpu()
+    imagined = Prediction(times.numpy(), values.numpy(), (knots - start).numpy())
     return Shot(table, play(table[None], action[None]), imagined)
 
 
@@ -115,30 +88,29 @@ def animate_shot(shot: Shot) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
 def paint_shot(axes: Axes, shot: Shot, moment: float = AFTER_SHOT * SPACING) -> None:
     """A shot up to `moment`: truth broad and pale, imagination thin and dark, with a dot where the
     model updated."""
-    prepare_panel(axes, SCENE)
-    draw_pocket(axes, SCENE)
+    panels.prepare_panel(axes, SCENE)
+    panels.draw_pocket(axes, SCENE)
     true = shot.table[None] if shot.motion is None else _true_path(shot.motion, moment)
     for ball in range(2):
         colour, path = ball_colour(ball), true[:, ball]
         if shot.motion is not None:
             axes.plot(*path.T, color=faded(colour, 0.3), lw=5)
-        draw_rolled(axes, SCENE, path, colour)
+        panels.draw_rolled(axes, SCENE, path, colour)
         if shot.imagined is not None:
-            _paint_imagined(axes, shot.imagined, ball, moment)
+            _paint_imagined(axes, shot.imagined.until(moment), ball)
     if shot.motion is not None:
-        draw_arrow(axes, shot.table[CUE], ARROW * shot.motion.velocities[0, CUE])
+        panels.draw_arrow(axes, shot.table[CUE], ARROW * shot.motion.velocities[0, CUE])
 
 
-def _paint_imagined(axes: Axes, imagined: Imagined, ball: int, moment: float) -> None:
-    slack = 1e-9  # Times this much later than the moment are rounding.
-    path = imagined.positions[imagined.times <= moment + slack, ball]
+def _paint_imagined(axes: Axes, imagined: Prediction, ball: int) -> None:
+    path = SCENE.paths(imagined.values)[ball]
+    updates = SCENE.paths(imagined.at(imagined.knots))[ball]
     axes.plot(*path.T, color=ball_colour(ball), lw=1.2)
-    updates = imagined.at_knots[imagined.knots <= moment + slack, ball]
     axes.plot(*updates.T, linestyle="", color="white", zorder=5, **_UPDATE)
-    draw_ball(axes, SCENE, path[-1], edge=INK, lw=0.9, linestyle=(0, (3, 2)))
+    panels.draw_ball(axes, SCENE, path[-1], edge=INK, lw=0.9, linestyle=(0, (3, 2)))
 
 
-def _true_path(motion: Motion, moment: float) -> Balls:
+def _true_path(motion: Motion, moment: float) -> Float[np.ndarray, "moments 2 2"]:
     """The polyline up to `moment`, with a corner at each collision."""
     events = motion.events.times
     times = np.concatenate([[0.0], events[events < moment], [min(moment, motion.duration)]])

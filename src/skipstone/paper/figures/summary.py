@@ -13,15 +13,8 @@ from skipstone.drawing.style import GREY, faded, log_ticks, new_figure, styled
 from skipstone.errors import InvalidInput
 from skipstone.evaluation.estimate import Estimate
 from skipstone.paper.examples import Example
+from skipstone.paper.figures import painting
 from skipstone.paper.figures.models import MODEL_STYLES, model_colour
-from skipstone.paper.figures.painting import (
-    PALEST,
-    paint_film,
-    paint_prediction,
-    paint_truth,
-    prepare_example,
-    updates_text,
-)
 from skipstone.paper.groups import (
     OURS,
     across_seeds,
@@ -78,13 +71,13 @@ def _samples(example: Example) -> list[str]:
 
 
 def _paint_sample(axes: Axes, example: Example, title: str) -> None:
-    axes.set_title(f"{title}, {updates_text(example, title)}", color=model_colour(title))
+    axes.set_title(f"{title}, {painting.updates_text(example, title)}", color=model_colour(title))
     if example.scene.kind == "film":
-        paint_film(axes, example, title)
+        painting.paint_film(axes, example, title)
         return
-    prepare_example(axes, example)
-    paint_truth(axes, example)
-    paint_prediction(axes, example, title)
+    painting.prepare_example(axes, example)
+    painting.paint_truth(axes, example)
+    painting.paint_prediction(axes, example, title)
     if example.scene.kind == "time":
         axes.set_xlabel("time")
 
@@ -164,7 +157,7 @@ def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
     x, y = ([one.value for one in column] for column in (lengths, errors))
     final = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value
     axes.plot([*x, final[0]], [*y, final[1]], color=faded(style.colour, 0.3), lw=1, zorder=2)
-    shades = fading(style.colour, np.array(steps), PALEST)
+    shades = fading(style.colour, np.array(steps), painting.PALEST)
     axes.scatter(x, y, s=16, marker=style.marker, c=shades, lw=0, zorder=3)
 
 

@@ -20,14 +20,7 @@ from skipstone.drawing.style import (
     write_video,
 )
 from skipstone.paper.examples import Example
-from skipstone.paper.figures.painting import (
-    name_panel,
-    paint_flash,
-    paint_now,
-    paint_steps,
-    prepare_example,
-    shown_models,
-)
+from skipstone.paper.figures import painting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +42,7 @@ def play_example(
     """Frames of an example: truth, then each model with a counter of its updates, which flash, and
     a strip of its steps below."""
     with look():
-        figure, columns = _stage(example, shown_models(example), dpi)
+        figure, columns = _stage(example, painting.shown_models(example), dpi)
 
     def paint(moment: float) -> None:
         now = example.until(moment)
@@ -76,16 +69,16 @@ def _stage(
     figure.set_dpi(dpi)
     rows = figure.subplots(2, len(shown), squeeze=False, height_ratios=[10, 1])
     for panel, strip in rows.T:
-        prepare_example(panel, example)
+        painting.prepare_example(panel, example)
         prepare_steps(strip, example.moments[-1])
     return figure, list(zip(*rows, shown, strict=True))
 
 
 def _paint(panel: Axes, strip: Axes, now: Example, title: str | None) -> None:
-    paint_now(panel, now, title)
-    paint_steps(strip, now, title)
+    painting.paint_now(panel, now, title)
+    painting.paint_steps(strip, now, title)
     if title is None:
         panel.set_title("truth", color=INK, fontweight="bold")
     else:
-        name_panel(panel, now, title)
-        paint_flash(panel, now, title)
+        painting.name_panel(panel, now, title)
+        painting.paint_flash(panel, now, title)
