@@ -15,15 +15,7 @@ from skipstone.evaluation.estimate import Estimate
 from skipstone.paper.examples import Example
 from skipstone.paper.figures import painting
 from skipstone.paper.figures.models import MODEL_STYLES, model_colour
-from skipstone.paper.groups import (
-    OURS,
-    across_seeds,
-    bars,
-    by_model,
-    columns,
-    comparable,
-    measure,
-)
+from skipstone.paper.groups import OURS, across_seeds, bars, by_model, columns, comparable, measure
 from skipstone.paper.measured import Measured
 
 if TYPE_CHECKING:
