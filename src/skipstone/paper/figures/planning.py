@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skipstone.drawing.style import GREY, faded, label_ends, look, new_figure, series_styles
+from skipstone.drawing.labels import label_ends
+from skipstone.drawing.style import GREY, faded, look, new_figure, series_styles
+from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.pool.experiment import SIMULATOR, in_the_paper
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 def draw_success(content: dict[str, Any]) -> Figure:
     """Success rate against the number of rollouts: the paper's planning figure."""
     curves = [result for result in content["results"] if in_the_paper(result)]
-    styles = series_styles([curve["contestant"] for curve in curves])
+    styles = series_styles([curve["contestant"] for curve in curves], MODEL_STYLES)
     with look():
         figure = new_figure(5.2, 3.4)
         axes = figure.subplots()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Num
 
+from skipstone.drawing.scene import Scene
 from skipstone.errors import require_number, require_seed
 from skipstone.paper.tasks.events import Events
 from skipstone.registry import Registry
@@ -77,20 +78,6 @@ class Observed:
         batch, _, dim = self.values.shape
         balls, axes = (1, 2) if dim == 2 else (dim, 1)
         return Events.none(batch, balls, axes)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """How a task is drawn."""
-
-    kind: Literal["time", "plane", "film"]
-    """Features over time, paths in the plane, or images side by side."""
-    radius: float | None = None
-    """Radius of the balls in their unit box; None for points in the open."""
-    pocket: tuple[float, float, float] | None = None
-    """x, y and radius of a pocket."""
-    labels: tuple[str, ...] = ()
-    """Names of the balls; by default "ball 0" and so on."""
 
 
 @dataclass(frozen=True)
