@@ -77,7 +77,7 @@ def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
     """The shortest unique name of a run: its model's title, its folder's name, or its path."""
     kind, folder = run.config["model"]["kind"], run.folder
     if kinds.count(kind) == 1:
-        return TITLES.get(kind, kind)
+        return str(TITLES.get(kind, kind))
     same = {other.folder for other in runs if other.folder.name == folder.name}
     return folder.name if len(same) == 1 else str(folder)
 
