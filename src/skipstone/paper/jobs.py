@@ -73,7 +73,8 @@ class Job:
         parts = [self.task, self.model.replace(":", "."), self.preset]
         parts += [f"finer{self.finer}"] if self.finer != 1 else []
         parts += [f"steps{self.steps}"] if self.steps is not None else []
-        parts += [f"{name}{value}" for name, value in sorted(self.options.items())]
+        for name, value in sorted(self.options.items()):
+            parts.append(f"{name}-{value}" if isinstance(value, str) else f"{name}{value}")
         return "-".join([*parts, f"seed{self.seed}"])
 
     @property
