@@ -176,9 +176,10 @@ def test_no_job_outlives_its_grid(tmp_path: Path) -> None:
 
 
 class ScriptedPool:
-    """Runs nothing, and remembers what it was asked."""
+    """Runs nothing: it fails, and remembers what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: BaseException):
+        self.error = error
         self.calls: list[str] = []
 
     def submit(self, job: Job, *rest: Any) -> Any:
@@ -202,8 +203,7 @@ class ScriptedPool:
 def test_whatever_ends_a_grid_stops_its_jobs(
     error: BaseException, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = ScriptedPool()
-    pool.error = error  # pyright: ignore[reportAttributeAccessIssue]
+    pool = ScriptedPool(error)
     monkeypatch.setattr(grid_module, "_pool", lambda *_: pool)
     with pytest.raises(type(error), match=message):
         run_grid([RNN], tmp_path, progress=False)
