@@ -26,7 +26,7 @@ TASK = own_models.DOTS.name
 RNN = Job(task=TASK, model="rnn", preset="smoke")
 PCODE = Job(task=TASK, model="pcode", preset="smoke")
 FOREIGN = Job(task=TASK, model="odernn", preset="smoke")
-STEPS = 1_000
+STEPS = 300
 """So many that a training can be stopped in their midst, and so few that it can be repeated."""
 
 

@@ -12,7 +12,6 @@ from skipstone.models.ode_rnn import ODERNN
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
 
-
 for _name, _model in (("pcode", PCODE), ("rnn", RNN), ("odernn", ODERNN), ("latentode", LatentODE)):
     MODELS.add(_model, _name)
 

@@ -16,6 +16,7 @@ from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,9 @@ def run_grid(
     if workers is not None:
         require_number("workers", workers, 1, whole=True)
     root, jobs = Path(root), list({job.name: job for job in jobs}.values())
-    done = {job.name for job in jobs if _is_finished(job, root)}
     outcomes = {job.name: Outcome(job, Run(root / job.name), before=True) for job in jobs}
-    waiting = [job for job in jobs if job.name not in done]
-    if waiting:
-        settings = {"device": device, "precision": precision, "progress": False}
+    settings = {"device": device, "precision": precision, "progress": False}
+    if waiting := [job for job in jobs if not _is_finished(job, root)]:
         with show_progress(progress) as show:
             failures = _run_all(waiting, root, _pool(ray, workers, settings), settings, show)
         for job in waiting:
@@ -159,9 +158,10 @@ def _failure(future: futures.Future[Any], log: Path) -> str | None:
     if found is None:
         return None
     reason, details = found
-    if details:
-        write_text(log, details)
-    return f"{reason} ({log})" if details else reason
+    if not details:
+        return reason
+    write_text(log, details)
+    return f"{reason} ({log})"
 
 
 def work(
@@ -200,7 +200,9 @@ class Processes:
     """Each job in a process of its own, so that one that dies takes no other with it."""
 
     def __init__(self, workers: int):
-        # A process that is still starting could not yet save anything: there, Ctrl-C waits.
+        # A process that is still starting could not yet save anything: there, Ctrl-C waits. The
+        # tracker, when it starts, would undo that.
+        resource_tracker.ensure_running()
         self._threads = futures.ThreadPoolExecutor(workers, "", mask_interrupts, (True,))
         self._cores_each = max(1, _cores() // workers)
         self._lock, self._stopped, self._processes = threading.Lock(), False, set[Any]()
@@ -242,12 +244,11 @@ def _begin_worker(threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(GRACE_SECONDS)
-    os._exit(1)
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(GRACE_SECONDS)
+        os._exit(1)
 
 
 def _cores() -> int:
