@@ -27,6 +27,7 @@ from skipstone.models.typing import (
     Values,
 )
 from skipstone.path import Path
+from skipstone.registry import Registry
 from skipstone.sequences import Sequences
 
 READOUTS = ("displacement", "absolute")
@@ -260,6 +261,16 @@ class SteppingModel(Model[_Config]):
         from skipstone.models.rollout import roll_out  # It builds on this class.
 
         return roll_out(self, context, until, controls, step, max_updates)
+
+
+def is_model(thing: Any) -> bool:
+    """Whether a thing is a class of models."""
+    return isinstance(thing, type) and issubclass(thing, Model)
+
+
+# Here, so that whoever has a model class of their own can register it.
+MODELS: Registry[type[Model[Any]]] = Registry("model", is_model)
+"""Models by the name used on disk and on the command line; ours join in `models/registry.py`."""
 
 
 def require_sequences(given: Any) -> None:
