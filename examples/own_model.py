@@ -59,7 +59,7 @@ if __name__ == "__main__":
     train, test = data[:200], data[200:]
     model = Coasting.for_data(train)
     with tempfile.TemporaryDirectory() as folder:
-        recipe = Recipe(steps=150, learning_rate=0.1)
+        recipe = Recipe(steps=150, learning_rate=0.3)
         run = skipstone.fit(model, train, folder=folder, recipe=recipe, progress=False)
         model = skipstone.load(folder)
         rate = model.log_rate.exp().item() / model.config.time_unit
