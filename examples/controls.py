@@ -1,4 +1,12 @@
-"""Known inputs: a cart that is told how fast to roll. Ask what different orders would do."""
+"""Known inputs: a cart that is told how fast to roll. Ask what different orders would do.
+
+An update falls on every change of a control. Prints, after 10 to 30 seconds on one core:
+
+    Sequences(batch=400, observations=25, dim=1, control=1, dtype=torch.float32, device=cpu)
+    [0.5, 0.5]: 1.00, truly 0.99, 3 updates
+    [0.5, -0.5]: -0.02, truly -0.01, 3 updates
+    [-1.0, 0.0]: -0.99, truly -1.01, 3 updates
+"""
 
 import tempfile
 

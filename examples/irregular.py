@@ -1,4 +1,13 @@
-"""Logs of different lengths, with gaps and time stamps: leave out what is missing."""
+"""Logs of different lengths, with gaps and time stamps: leave out what is missing.
+
+Prints, after 10 to 30 seconds on one core:
+
+    Sequences(batch=300, observations=15 to 39, dim=2, control=0, dtype=torch.float32, device=cpu)
+     0.25 s ahead: [ 0.17 -0.96], truly [ 0.16 -0.99]
+     1.70 s ahead: [-0.69 -0.72], truly [-0.68 -0.73]
+     3.14 s ahead: [-0.98  0.08], truly [-1.    0.08]
+    5 updates for 5 seconds
+"""
 
 import tempfile
 

@@ -1,8 +1,11 @@
 """Train on arrays of your own, predict, and ask for any time.
 
-Prints, after about half a minute of training on one core (numbers vary a little by machine):
+Prints, after 10 to 30 seconds on one core:
 
-    Sequences(...)
+    Sequences(batch=400, observations=30, dim=1, control=0, dtype=torch.float32, device=cpu)
+    Path(batch=1, times=[0.3, 2.9], updates per row=8)
+    at 2.34: 0.13, truly 0.14
+    100 unseen balls: error 1.3e-04, 7.2 updates for 26 observations
 """
 
 import tempfile
@@ -32,7 +35,8 @@ with tempfile.TemporaryDirectory() as folder:
 with torch.no_grad():
     path = model.rollout(test[0].head(4), until=2.9)
     print(path)
-    print(f"at 2.34: {path.evaluate(2.34).item():.2f}, truly {position(start[300], 2.34).item():.2f}")
+    truth = position(start[300], 2.34).item()
+    print(f"at 2.34: {path.evaluate(2.34).item():.2f}, truly {truth:.2f}")
 result = evaluate(model, test, timing=False)
 print(f"{len(test)} unseen balls: error {result.sample_mse.value:.1e}, "
       f"{result.updates.value:.1f} updates for 26 observations")

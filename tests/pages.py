@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 ROOT = Path(__file__).parent.parent
 
@@ -41,13 +42,14 @@ def run_markdown_blocks(page: Path) -> str:
 
     Blocks share their names. Returns everything that was printed.
     """
-    names: dict[str, Any] = {"__name__": "page"}
-    everything = ""
+    module, everything = ModuleType("page"), ""
+    sys.modules["page"] = module  # Dataclasses look their module up.
     for block in python_blocks(page):
         # Empty lines, so that a traceback names the page's own line.
-        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+        lines = "\n" * (block.line - 1) + block.code
+        code = compile(lines, str(page), "exec", dont_inherit=True)
         with contextlib.redirect_stdout(io.StringIO()) as caught:
-            exec(code, names)
+            exec(code, vars(module))
         everything += caught.getvalue()
         if block.printed is not None:
             assert shape_of(caught.getvalue()) == shape_of(block.printed), f"{page}:{block.line}"
