@@ -24,7 +24,7 @@ from benchmarks.report import Comparison, Part
 from benchmarks.settings import Settings
 from skipstone import ODERNN, PCODE, RNN, Path, Sequences, load
 from skipstone.models.base import Model
-from skipstone.paper.pool.game import ImaginedScore, ShotSpace, imagine, struck
+from skipstone.paper.pool.game import ImaginedScore, ShotSpace, imagine
 from skipstone.paper.tasks.shots import SPACING, random_tables
 
 TRAINING_BARS = {1: 1.6, 2.7: 0.85, 5: 0.6, 17: 0.45}
@@ -203,7 +203,8 @@ def planning(settings: Settings) -> Part:
     sizes: dict[str, Any] = {**settings.sizes, "dim": 4, "control": 2, "time_unit": SPACING}
     torch.manual_seed(0)
     pcode = PCODE.from_config(sizes)
-    context = struck(pcode, tables, shots[0])
+    context, _ = ImaginedScore(pcode, tables).inputs(torch.arange(len(tables)), shots[0])
+    context = context.to(dtype=torch.float32)
     aim_steps(pcode, context, settings.planning_step, lambda: shoot(pcode))
     pairs: dict[str, tuple[PCODE, Model[Any]]] = {"untrained": (pcode, RNN.from_config(sizes))}
     trained = [WEIGHTS / f"shots-{kind}-cpu-seed0" for kind in ("pcode", "rnn")]

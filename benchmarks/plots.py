@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import number
-from skipstone.drawing.style import FAINT, GREY, PALETTE, look, new_figure
-from skipstone.files import read_json, replacing
+from skipstone.drawing.style import FAINT, GREY, PALETTE, look, new_figure, save_figure
+from skipstone.files import read_json
+from skipstone.paper.figures.models import model_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ AXES = {
 }
 """What grows, and how its axis is called."""
 
-COLOURS = {"PC-ODE": PALETTE[0], "RNN": PALETTE[1]}
+COLOURS = {title: model_colour(title) for title in ("PC-ODE", "RNN")}
 
 
 def draw(file: Path, folder: Path) -> list[Path]:
@@ -56,9 +57,9 @@ def _draw_sampling(rows: list[dict[str, Any]], path: Path) -> Path:
     figure = new_figure(5, 3.4)
     axes = figure.subplots()
     for series, colour in (
-        ("PC-ODE updates", PALETTE[0]),
+        ("PC-ODE updates", COLOURS["PC-ODE"]),
         ("PC-ODE decoding", PALETTE[5]),
-        ("RNN rollout", PALETTE[1]),
+        ("RNN rollout", COLOURS["RNN"]),
     ):
         chosen = [row for row in rows if row["name"].startswith(series)]
         _curve(axes, [row["rate"] for row in chosen], chosen, series, colour)
@@ -109,6 +110,5 @@ def _logarithmic(axes: Axes, label: str) -> None:
 
 
 def _save(figure: Any, path: Path) -> Path:
-    with replacing(path) as beside:
-        figure.savefig(beside, format="png")
+    save_figure(figure, path)
     return path

@@ -20,6 +20,7 @@ plan = CrossEntropy(rollouts=1_000).plan(score, ShotSpace(), 1, np.random.defaul
 
 shot = plan.actions[0].numpy()
 _, reward, _, _, info = table.step(shot)
-print(f"{score.updates / score.rollouts:.1f} updates a rollout, imagined {plan.scores[0]:.3f}")
+updates = score.cost.updates / score.cost.rollouts
+print(f"{updates:.1f} updates a rollout, imagined {plan.scores[0]:.3f}")
 print(f"shot {shot}: {'in' if reward else 'missed'}, closest {info['pocket_distance']:.3f}")
 draw_shot(planned_shot(model, tables[0], shot)).savefig("shot.png")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,3 +161,27 @@ def test_queries_of_the_wrong_shape_are_explained(shape: tuple[int, ...]) -> Non
 def test_queries_that_are_no_numbers_are_explained() -> None:
     with pytest.raises(InvalidInput, match=r"times must be real numbers; got torch\.bool"):
         linear_path().evaluate(torch.tensor([True]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t[::-1][::-1],
+        lambda t: t.astype(">f8"),
+        lambda t: t.astype(np.longdouble),
+        lambda t: np.broadcast_to(t, t.shape),
+        lambda t: t.tolist(),
+        lambda t: tuple(t),
+    ],
+    ids=["reversed", "big-endian", "wide", "read-only", "list", "tuple"],
+)
+def test_times_of_any_layout_are_the_same_times(change: Any) -> None:
+    path = linear_path()
+    times = np.linspace(path.start[0].item(), path.end[0].item(), 7)
+    assert torch.equal(path.evaluate(change(times)), path.evaluate(torch.as_tensor(times)))
+
+
+@pytest.mark.parametrize("times", ["noon", None, [True], np.array([0.5], dtype=object)])
+def test_times_that_are_no_numbers_are_refused(times: Any) -> None:
+    with pytest.raises(InvalidInput, match="times must be real numbers"):
+        linear_path().evaluate(times)

@@ -139,6 +139,69 @@ def test_repr_names_what_matters() -> None:
     )
 
 
+FLOATS = np.linspace(-1, 1, 12).reshape(2, 6, 1)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        FLOATS,
+        FLOATS.tolist(),
+        read_only(FLOATS),
+        FLOATS.astype(">f8"),
+        FLOATS[::-1, ::-1][::-1, ::-1],
+        FLOATS.astype(np.longdouble),
+        np.asfortranarray(FLOATS),
+        np.broadcast_to(FLOATS, FLOATS.shape),
+    ],
+    ids=["plain", "list", "read-only", "big-endian", "reversed", "wide", "fortran", "broadcast"],
+)
+def test_arrays_of_any_layout_are_the_same_values(values: object) -> None:
+    """Warnings are errors in tests, so torch has nothing to complain about either."""
+    times = np.arange(12.0).reshape(2, 6)
+    plain = Sequences(times, FLOATS, FLOATS)
+    for clock in (times, read_only(times), times.astype(">f4"), times.astype(np.longdouble)):
+        batch = Sequences(clock, values, values, mask=read_only(np.ones((2, 6), bool)))
+        for name in ("times", "values", "controls"):
+            assert torch.equal(getattr(batch, name), getattr(plain, name))
+    assert torch.equal(Sequences.from_lists(values, times).values, plain.values)  # pyright: ignore
+
+
+def test_a_reversed_view_is_read_in_its_own_order() -> None:
+    assert Sequences.from_array(FLOATS[:, ::-1]).values[0, 0] == pytest.approx(FLOATS[0, -1])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", ">i4", "i8", "u2", "u4"])
+def test_integers_become_floating_point(dtype: str) -> None:
+    counts = np.arange(6).reshape(1, 6, 1).astype(dtype)
+    batch = Sequences.from_array(read_only(counts), controls=counts)
+    assert batch.controls is not None
+    assert batch.values.dtype == batch.controls.dtype == torch.float32
+    assert batch.values.flatten().tolist() == batch.controls.flatten().tolist() == [*range(6)]
+    assert Sequences.from_array(torch.arange(6).reshape(1, 6, 1)).values.dtype == torch.float32
+    assert Sequences.from_lists([[[1], [2]]]).values.flatten().tolist() == [1, 2]
+    wide = Sequences(np.arange(6)[None], counts, dtype=torch.float64)
+    assert wide.values.dtype == torch.float64
+
+
+def test_bytes_are_images_as_values_and_numbers_as_controls() -> None:
+    bright = np.full((1, 2, 1), 255, dtype=np.uint8)
+    for batch in (
+        Sequences.from_array(read_only(bright), controls=bright),
+        Sequences.from_lists(bright, controls=bright),
+    ):
+        assert batch.values.dtype == torch.uint8
+        assert batch.controls is not None
+        assert batch.controls.flatten().tolist() == [255.0, 255.0]
+        assert batch.to(dtype=torch.float32).values.flatten().tolist() == [1.0, 1.0]
+
+
 GOOD = {"times": [[0.0, 1.0, 2.0]] * 2, "values": np.zeros((2, 3, 1))}
 NAN = float("nan")
 
@@ -183,9 +246,17 @@ def with_bad_value(bad: float) -> np.ndarray:
         (broken(values=np.zeros((2, 3))), "values must have shape (batch, time, dim); got (2, 3)"),
         (broken(values=np.zeros((2, 0, 1))), "there must be at least one sequence"),
         (broken(controls=np.zeros((2, 2, 1))), "controls must have shape (batch, time, control)"),
-        (broken(values=np.zeros((2, 3, 1), int)), "values must be floating point"),
-        (broken(values=[[["a"]]]), "values must be floating point"),
-        (broken(controls=np.zeros((2, 3, 1), int)), "controls must be floating point"),
+        (broken(values=np.zeros((2, 3, 1), bool)), "values must be real numbers (or uint8 images"),
+        (broken(values=torch.zeros((2, 3, 1)).bool()), "values must be real numbers (or uint8"),
+        (broken(values=[[["a"]]]), "images in [0, 255]); got <U1. Convert first, for example"),
+        (broken(values=None), "values must be real numbers (or uint8 images in [0, 255]); got obj"),
+        (broken(values=np.zeros((2, 3, 1), object)), "values must be real numbers"),
+        (broken(values=np.zeros((2, 3, 1), complex)), "values must be real numbers"),
+        (broken(values=torch.zeros((2, 3, 1), dtype=torch.complex64)), "must be real numbers"),
+        (broken(controls=np.zeros((2, 3, 1), bool)), "controls must be real numbers"),
+        (broken(times=None), "times must be real numbers; got object"),
+        (broken(times=[["a"] * 3] * 2), "times must be real numbers; got <U1"),
+        (broken(mask=[["a"] * 3] * 2), "mask must be boolean; got <U1"),
         (broken(times=np.zeros((2, 3), bool)), "times must be real numbers; got bool"),
         (broken(times=torch.zeros(2, 3, dtype=torch.bool)), "real numbers; got torch.bool"),
         (
@@ -230,7 +301,7 @@ def test_bad_input_is_explained(arguments: dict[str, object], message: str) -> N
             ([np.zeros((2, 1))], None, [np.zeros((3, 1))]),
             "sequence 0 has 2 observations and controls of shape (3, 1) instead of (2, 1)",
         ),
-        (([[[1], [2]]],), "values of sequence 0 must be floating point"),
+        (([[[True], [False]]],), "values of sequence 0 must be real numbers"),
     ],
 )
 def test_bad_lists_are_explained(arguments: tuple[object, ...], message: str) -> None:
@@ -251,7 +322,10 @@ def test_other_bad_uses_are_explained() -> None:
         (lambda: batch.select(torch.zeros_like(batch.mask)), "sequence 0 keeps none"),
         (lambda: Sequences.concat([]), "there must be at least one"),
         (lambda: Sequences.concat([batch, random_batch(0, [3], dim=1)]), "must agree"),
-        (lambda: Sequences.from_array(np.zeros((1, 2, 1)), spacing=0.0), "spacing must be a pos"),
+        (
+            lambda: Sequences.from_array(np.zeros((1, 2, 1)), spacing=0.0),
+            "must be above 0; got 0.0",
+        ),
         (lambda: Sequences.from_array(np.zeros((2, 1))), "values must have shape"),
         (lambda: Sequences.from_array(np.zeros((2, 1, 1))).typical_spacing, "at least two obs"),
     ]:

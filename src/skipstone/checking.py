@@ -1,4 +1,4 @@
-"""Input at the edge of `Sequences`: each rule, what arrived, and the fix."""
+"""Checks and conversions of the arrays that `Sequences` and `Path` are given."""
 
 from __future__ import annotations
 
@@ -12,28 +12,35 @@ from skipstone.errors import InvalidInput
 
 
 def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
-    """A floating-point or uint8 tensor; tensors keep their dtype, the rest gets the default."""
+    """Values or controls as a floating-point tensor; uint8 values stay what they are, images.
+
+    Floating-point tensors keep their dtype unless another is asked for; the rest gets the default.
+    """
     if not isinstance(array, Tensor):
-        array = _as_array(array, name)
+        array = as_array(array, name)
+        if array.dtype.kind not in "fiu":
+            raise InvalidInput(_values_rule(name, array.dtype))
         if array.dtype.kind == "f":
             dtype = dtype or torch.get_default_dtype()
-        elif array.dtype.kind not in "iub":
-            raise InvalidInput(_dtype_rule(name, array.dtype))
-        array = torch.as_tensor(np.ascontiguousarray(array))
-    if not (array.is_floating_point() or (array.dtype == torch.uint8 and name != "controls")):
-        raise InvalidInput(_dtype_rule(name, array.dtype))
-    return array if dtype is None or array.dtype == torch.uint8 else array.to(dtype)
+        array = _tensor(array)
+    if array.dtype == torch.bool or array.is_complex():
+        raise InvalidInput(_values_rule(name, array.dtype))
+    if array.dtype == torch.uint8 and not name.startswith("controls"):
+        return array
+    if not array.is_floating_point():
+        dtype = dtype or torch.get_default_dtype()
+    return array if dtype is None else array.to(dtype)
 
 
-def _dtype_rule(name: str, dtype: object) -> str:
+def _values_rule(name: str, dtype: object) -> str:
     return (
-        f"{name} must be floating point (or uint8 images in [0, 255]); got {dtype}. "
+        f"{name} must be real numbers (or uint8 images in [0, 255]); got {dtype}. "
         "Convert first, for example with .astype('float32') or .float()."
     )
 
 
-def _as_array(array: Any, name: str) -> np.ndarray:
-    """A numpy array from whatever nests evenly."""
+def as_array(array: Any, name: str) -> np.ndarray:
+    """A numpy array of anything that nests evenly."""
     try:
         return np.asarray(array)
     except ValueError:
@@ -43,29 +50,44 @@ def _as_array(array: Any, name: str) -> np.ndarray:
         ) from None
 
 
+def _tensor(array: np.ndarray) -> Tensor:
+    """A tensor of any numeric array, sharing its memory where torch can.
+
+    Torch has no long double and no foreign byte order; it refuses reversed views, and warns of
+    read-only arrays.
+    """
+    wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
+    array = array.astype(np.float64 if wide else array.dtype.newbyteorder("="), copy=False)
+    array = np.ascontiguousarray(array)
+    return torch.as_tensor(array if array.flags.writeable else array.copy())
+
+
 def as_times(array: Any) -> Tensor:
     """Times in double precision, where the device has it."""
     if not isinstance(array, Tensor):
-        array = _as_array(array, "times")
+        array = as_array(array, "times")
         if array.dtype.kind not in "fiu":
             raise InvalidInput(
                 f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds "
                 "first, for example with t.astype('datetime64[ns]').astype('int64') / 1e9."
             )
-        array = torch.as_tensor(array)
-    times = array
-    if times.is_complex() or times.dtype == torch.bool:
+        # Before it becomes a tensor, so that unsigned integers of any size will do.
+        array = _tensor(array.astype(np.float64))
+    if array.is_complex() or array.dtype == torch.bool:
         raise InvalidInput(
-            f"times must be real numbers; got {times.dtype}. Convert time stamps to seconds first."
+            f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds first."
         )
-    return times.to(torch.float32 if times.device.type == "mps" else torch.float64)
+    return array.to(torch.float32 if array.device.type == "mps" else torch.float64)
 
 
 def as_mask(mask: Any, times: Tensor) -> Tensor:
     """A mask that marks padding: True first, False after."""
-    mask = torch.as_tensor(mask, device=times.device)
+    if not isinstance(mask, Tensor):
+        mask = as_array(mask, "mask")
+        mask = _tensor(mask) if mask.dtype.kind in "biuf" else mask
     if mask.dtype != torch.bool:
         raise InvalidInput(f"mask must be boolean; got {mask.dtype}. Convert with .bool().")
+    mask = mask.to(times.device)
     if mask.shape != times.shape:
         raise InvalidInput(
             f"mask must have the shape of times, {tuple(times.shape)}; got {tuple(mask.shape)}."
@@ -110,7 +132,7 @@ def check_shapes(times: Tensor, values: Tensor, controls: Tensor | None) -> None
 
 
 def shape_rule(values: Tensor) -> str:
-    """What to say of values that are not (batch, time, dim)."""
+    """The message for values that are not (batch, time, dim)."""
     return (
         f"values must have shape (batch, time, dim); got {tuple(values.shape)}. "
         "One sequence needs a first axis: x[None]; one feature a last: x[..., None]."

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, then moved."""
+"""Atomic files: written beside their place, then moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skipstone.errors import InvalidInput
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name to write to; what was written takes the place of `path` when the block succeeds."""
+    """A temporary name to write to; the file replaces `path` when the block succeeds."""
     make_folder(path.parent)
     try:
         beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, unless it is there."""
+    """Make a folder and its parents, unless they exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,7 +55,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; one that is damaged is an error that names it."""
+    """Read a JSON file; raise if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

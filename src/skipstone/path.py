@@ -1,4 +1,4 @@
-"""`Path`: a predicted trajectory that can be asked for any real time."""
+"""`Path`: a predicted trajectory, to evaluate at any real time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from skipstone.errors import InvalidInput
+from skipstone.checking import as_array, as_times
+from skipstone.errors import InvalidInput, require_choice
 
-# Reads predictions: (segment of each query, time since its knot) -> the values, and how many
-# evaluations of an ODE's right-hand side each row took.
-Reader = Callable[
+SegmentPredictor = Callable[
     [Int[Tensor, "batch time"], Float[Tensor, "batch time"]],
     tuple[Float[Tensor, "batch time dim"], int | Int[Tensor, " batch"]],
 ]
+"""`predict(segment, offset) -> (values, evaluations)`: predictions inside the segments of a path.
 
-# Queries this far outside the range, relative to it, are rounding, not extrapolation.
+`segment` is the index of the segment of each query, `offset` the time since its knot. `evaluations`
+counts those of an ODE's right-hand side, for each row or alike for all.
+"""
+
 _SLACK = 1e-6
-# Times further apart than this share of the range cannot say what is asked for.
+"""Share of the range by which a query may lie outside it: that is rounding."""
+
 _COARSE = 1e-3
-# Times this close, relative to the range, are the same time.
+"""Largest distance of neighbouring single-precision times, as a share of the range."""
+
 _SAME_TIME = 1e-10
+"""Times this close, relative to the range, are the same."""
 
 
 class Status(IntEnum):
@@ -65,14 +71,16 @@ class Path:
 
     def __init__(
         self,
-        read: Reader,
+        predict: SegmentPredictor,
         knots: Float[Tensor, "batch segments"],
         end: Float[Tensor, " batch"],
         status: Int[Tensor, " batch"] | None = None,
         num_evaluations: Int[Tensor, " batch"] | None = None,
     ):
+        """`predict(segment, offset)` gives the values inside the segments between `knots`. Without
+        `status` every row reached its end; without `num_evaluations` nothing was integrated."""
         nothing = torch.zeros_like(end, dtype=torch.long)
-        self._read = read
+        self._predict = predict
         self.num_evaluations = nothing if num_evaluations is None else num_evaluations
         self.knots = knots
         self.start = knots[:, 0]
@@ -103,8 +111,7 @@ class Path:
         At a knot two segments meet. The left limit, the prediction made before the update, is
         the default; `side="right"` gives the one made after it.
         """
-        if side not in ("left", "right"):
-            raise InvalidInput(f'side must be "left" or "right"; got {side!r}.')
+        require_choice("side", side, ("left", "right"))
         times = self._queries(t)
         # A time that differs from a knot by rounding is at the knot, on the side asked for.
         rounding = 4 * torch.finfo(self.end.dtype).eps * self.end.abs()
@@ -112,19 +119,15 @@ class Path:
         nudged = times.detach() + (nudge if side == "right" else -nudge)
         segment = torch.searchsorted(self.knots.detach().contiguous(), nudged.contiguous())
         segment = (segment - 1).clamp(min=0)
-        values, evaluations = self._read(segment, times - self.knots.gather(1, segment))
+        values, evaluations = self._predict(segment, times - self.knots.gather(1, segment))
         self.num_evaluations = self.num_evaluations + evaluations
-        return values[:, 0] if torch.as_tensor(t).ndim == 0 else values
+        return values[:, 0] if np.ndim(t) == 0 else values
 
     def _queries(self, t: Any) -> Float[Tensor, "batch time"]:
         """The times asked for, one row per trajectory, checked against the range."""
         # Through numpy, which takes plain numbers as double precision.
-        times = t if isinstance(t, Tensor) else torch.as_tensor(np.asarray(t))
-        times = times.to(self.end.device)
-        if times.is_complex() or times.dtype == torch.bool:
-            raise InvalidInput(f"times must be real numbers; got {times.dtype}.")
-        given = times.dtype
-        times = times.to(self.end.dtype)
+        t = t if isinstance(t, Tensor) else as_array(t, "times")
+        times = as_times(t).to(self.end)
         if times.ndim < 2:
             times = times.reshape(1, -1).expand(len(self), -1)
         if times.ndim != 2 or times.shape[0] != len(self):
@@ -134,7 +137,7 @@ class Path:
             )
         low, high = self.start.detach()[:, None], self.end.detach()[:, None]
         slack = _SLACK * (high - low)
-        if given == torch.float32:
+        if t.dtype in (torch.float32, np.float32):
             slack = slack + self._single_precision(low, high)
         outside = ~((times >= low - slack) & (times <= high + slack))
         if bool(outside.any()):
@@ -147,7 +150,7 @@ class Path:
         return times.clamp(low, high)
 
     def _single_precision(self, low: Tensor, high: Tensor) -> Float[Tensor, "batch 1"]:
-        """How far apart single-precision times are here: an error if that is too coarse."""
+        """Distance of neighbouring single-precision times in the range; raise if too coarse."""
         apart = torch.finfo(torch.float32).eps * torch.maximum(low.abs(), high.abs())
         if bool((apart > _COARSE * (high - low)).any()):
             raise InvalidInput(

@@ -74,8 +74,8 @@ def register(thing: Any, name: str | None = None) -> None:
         if registry.accepts(thing):
             registry.add(thing, name or _own_name(thing))
             return
-    nouns = " or ".join(f"{_a(registry.noun)}" for registry in _registries)
-    raise InvalidInput(f"what is registered must be {nouns or 'a task or a model'}; got {thing!r}.")
+    nouns = " or ".join(registry.noun for registry in _registries) or "task or model"
+    raise InvalidInput(f"what is registered must be a {nouns}; got {thing!r}.")
 
 
 def _own_name(thing: Any) -> str:

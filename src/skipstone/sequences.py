@@ -19,7 +19,7 @@ from skipstone.checking import (
     check_shapes,
     shape_rule,
 )
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_number
 
 
 class Sequences:
@@ -30,8 +30,9 @@ class Sequences:
     rows out, and the times say where the gap is.
 
     Times are kept in double precision whatever the dtype of the values, so that time stamps in
-    seconds since 1970 keep their milliseconds. Values are floating point, or `uint8` for images
-    in [0, 255], which `to(dtype=...)` turns into floating point in [0, 1], batch by batch.
+    seconds since 1970 keep their milliseconds. Values are floating point; integers become that.
+    Only `uint8` values stay: they are images in [0, 255], which `to(dtype=...)` turns into floating
+    point in [0, 1], batch by batch.
     """
 
     times: Float[Tensor, "batch time"]
@@ -44,8 +45,8 @@ class Sequences:
     ):
         """Check and keep `times (batch, time)`, `values (batch, time, dim)` and the rest.
 
-        Arrays of any kind are accepted. `dtype` is that of values and controls; by default a
-        tensor keeps its own and everything else gets torch's default.
+        Tensors, arrays and nested lists are accepted. `dtype` is that of values and controls; by
+        default a floating-point tensor keeps its own and everything else gets torch's default.
         """
         values = as_values(values, "values", dtype)
         controls = None if controls is None else as_values(controls, "controls", dtype)
@@ -66,11 +67,8 @@ class Sequences:
         cls, values: Any, spacing: float = 1.0, start: float = 0.0, controls: Any = None
     ) -> Sequences:
         """Sequences sampled regularly: `values (batch, time, dim)`, `spacing` apart."""
-        if not (spacing > 0 and np.isfinite(spacing)):
-            raise InvalidInput(
-                f"spacing must be a positive number; got {spacing}. "
-                "Give the time between two observations."
-            )
+        spacing = spacing.item() if isinstance(spacing, Tensor) else spacing
+        require_number("spacing, the time between two observations,", spacing, above=0)
         values = as_values(values, "values", None)
         if values.ndim != 3:
             raise InvalidInput(shape_rule(values))
@@ -142,7 +140,7 @@ class Sequences:
     def _trusted(
         cls, times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor
     ) -> Sequences:
-        """Skip the checks for parts of sequences that were checked before."""
+        """Build without checks, from parts of sequences that were checked before."""
         self = object.__new__(cls)
         self.times, self.values, self.controls, self.mask = times, values, controls, mask
         return self
@@ -285,8 +283,7 @@ class Sequences:
 
     def require_length(self, count: int) -> None:
         """Raise unless every sequence has at least `count` observations."""
-        if count < 1:
-            raise InvalidInput(f"a number of observations must be at least 1; got {count}.")
+        require_number("a number of observations", count, 1, whole=True)
         short = (self.lengths < count).nonzero()
         if len(short):
             row = int(short[0])
@@ -326,5 +323,5 @@ def _pad(rows: list[Tensor]) -> Tensor:
 
 
 def _zero_where(padding: Tensor, values: Tensor) -> Tensor:
-    """Padding becomes zero, so that nothing that was there can reach a result."""
+    """Set padding to zero, so that nothing in it can reach a result."""
     return values.masked_fill(padding[..., None], 0) if bool(padding.any()) else values

@@ -188,7 +188,8 @@ def later_controls_do_not_change_the_past(case: Case) -> None:
         until = case.context.ends + AHEAD * unit
         path = case.model.rollout(case.context, until, (ends + 3 * unit, controls))
         predicted.append(path.evaluate(before))
-    case.require_close(*predicted, "a control must not act before its time")
+    one, other = predicted
+    case.require_close(one, other, "a control must not act before its time")
 
 
 def every_weight_can_learn(case: Case) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers import ScriptedPCODE, forced, lengths, random_batch, small_pcode, tuned
-from skipstone import PCODE, Draws, Knots, Sequences, find_knots
-from skipstone.models.loop import Observed, walk
+from skipstone import PCODE, Draws, Knots, Sequences
+from skipstone.models.loop import TeacherForcing, walk
 from skipstone.models.targets import Targets
 
 seeds = st.integers(0, 10_000)
@@ -25,10 +25,11 @@ def walked(model: PCODE, batch: Sequences, own: Tensor) -> tuple[Knots, Tensor, 
     targets."""
     draws = forced(torch.zeros_like(own), own)
     tuned(model, own_steps=0.5)
-    observed = Observed(model, batch, batch.values, range(model.config.num_context))
-    search = model._search(batch, draws, observed.clock)
-    list(walk(model, observed.begin(), search, observed))
-    return find_knots(model, batch, draws), search.reach, model.walk_data(batch, draws)[1]
+    source = TeacherForcing(model, batch, batch.values, range(model.config.num_context))
+    search = model._search(batch, draws, source.clock)
+    list(walk(model, source.begin(), search, source))
+    _, knots, targets = model.walk_data(batch, draws)
+    return knots, search.reach, targets
 
 
 def test_own_steps_end_at_the_observation_nearest_to_the_predicted_end() -> None:

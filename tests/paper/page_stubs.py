@@ -10,7 +10,7 @@ import imageio.v3 as iio
 import numpy as np
 
 from skipstone.paper.examples import Example, Prediction
-from skipstone.paper.page import Figure, Table, Video, write_page
+from skipstone.paper.page import FigureCard, TableCard, VideoCard, write_page
 from skipstone.paper.tasks.base import CONTEXT, Scene
 from skipstone.paper.tasks.events import Events, Kind
 
@@ -87,11 +87,13 @@ def write_stub_page(folder: Path) -> Path:
         folder / "index.html",
         title=f"All of it {TRICK}",
         summary=["It works.", TRICK],
-        tables=[Table("Errors", TRICK, ["model", "mse"], [["RNN", "0.25 ± 0.01"], ["<i>", "–"]])],
-        figures=[Figure("A figure", TRICK, folder / "wide.png", alt=f'"quoted" {TRICK}')],
+        tables=[
+            TableCard("Errors", TRICK, ["model", "mse"], [["RNN", "0.25 ± 0.01"], ["<i>", "–"]])
+        ],
+        figures=[FigureCard("A figure", TRICK, folder / "wide.png", alt=f'"quoted" {TRICK}')],
         videos=[
-            Video("A film", "Grey.", folder / "film.mp4"),
-            Video(TRICK, "", folder / "film.gif"),
+            VideoCard("A film", "Grey.", folder / "film.mp4"),
+            VideoCard(TRICK, "", folder / "film.gif"),
         ],
         examples=[replace(EXAMPLES[0], scene=Scene("plane", 0.1, None, (TRICK,))), *EXAMPLES[1:]],
         about=ABOUT | {"command": TRICK},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from skipstone import PCODE, RNN
-from skipstone.paper.examples import FINE, make_example
+from skipstone.errors import InvalidInput
+from skipstone.paper.examples import CANDIDATES, FINE, Prediction, make_example, make_examples
 from skipstone.paper.tasks.base import CONTEXT
 from skipstone.paper.tasks.registry import TASKS
 
@@ -17,10 +20,12 @@ def test_moments_pass_through_the_observations(name: str) -> None:
     assert len(example.times) == TASKS[name].options.observations
     np.testing.assert_allclose(example.moments[::FINE], example.times, atol=1e-12)
     np.testing.assert_allclose(example.track[::FINE], example.values, atol=1e-6)
-    # It moves between observations, too, and not by leaps.
+    # It moves between observations, too, and not by leaps: balls at speeds below 2, and no pixel
+    # of a film by more than a third of its range.
     steps = np.abs(np.diff(example.track, axis=0)).max(1)
-    assert steps.max() > 0
-    assert np.isfinite(steps).all()
+    film = example.scene.kind == "film"
+    assert 0 < steps.max() < (0.33 if film else 2 * example.spacing / FINE)
+    assert (steps > 0).mean() > 0.8
 
 
 def test_models_start_from_the_context_and_are_told_of_the_shot() -> None:
@@ -36,6 +41,33 @@ def test_models_start_from_the_context_and_are_told_of_the_shot() -> None:
         assert prediction.knots[0] == pytest.approx(example.times[CONTEXT - 1])
     # The cue is taken away with the next observation: a change of control is an update.
     assert example.predictions["PC-ODE"].knots[1] == pytest.approx(example.times[CONTEXT])
+
+
+def test_examples_are_the_first_candidates() -> None:
+    first, second = make_examples("lines", {}, 2)
+    assert first.values[0, 1] != second.values[0, 1]
+    with pytest.raises(InvalidInput, match=f"from 1 to {CANDIDATES}"):
+        make_examples("lines", {}, 0)
+
+
+def test_a_cut_example_has_only_what_was_by_then() -> None:
+    whole = make_example("billiards1d", {})
+    later = whole.moments[(CONTEXT - 1) * FINE :]
+    knots = later[:: 2 * FINE]
+    values = np.stack([later, 2 * later], axis=-1)
+    whole = replace(whole, predictions={"mine": Prediction(later, values, knots)})
+    early, late = whole.until(2 * whole.spacing), whole.until(whole.times[6] + 1e-12)
+    assert len(early.times) == 3
+    assert [len(part) for part in vars(early.predictions["mine"]).values()] == [0, 0, 0]
+    assert (len(late.times), len(late.moments), len(late.track)) == (7, 6 * FINE + 1, 6 * FINE + 1)
+    assert late.spacing == pytest.approx(whole.spacing)
+    cut = late.predictions["mine"]
+    assert cut.times[-1] == late.moments[-1]
+    np.testing.assert_array_equal(cut.knots, knots[:2])
+    np.testing.assert_allclose(cut.at(knots[:2]), np.stack([knots[:2], 2 * knots[:2]], axis=-1))
+    happened = whole.events.times
+    np.testing.assert_array_equal(late.events.times, happened[happened <= late.times[-1]])
+    assert len(early.events) < len(happened)
 
 
 def test_rows_are_different_trajectories() -> None:

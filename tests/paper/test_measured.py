@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from scripted import measured
+from skipstone.training.report import read_evaluation
 
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.measured import Measured, finished_runs, measure_runs
-from skipstone.paper.report import Report, write_report
-from skipstone.training.report import read_evaluation
+from skipstone.paper.report import ReportFiles, write_report
 from skipstone.training.run import CONFIG, Run
 
 
@@ -66,5 +66,5 @@ def test_what_differs_from_a_preset_is_told(tmp_path: Path) -> None:
     assert varied(rnn, {}, {"learning_rate": 0.1}) == {"recipe"}
 
 
-def _figures(report: Report) -> set[str]:
+def _figures(report: ReportFiles) -> set[str]:
     return {path.name for path in report.written if path.suffix == ".png"}

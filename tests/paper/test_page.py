@@ -15,7 +15,7 @@ from page_stubs import ABOUT, EXAMPLES, TRICK, make_stub, write_stub_page
 
 from skipstone import InvalidInput
 from skipstone.paper.examples import Example
-from skipstone.paper.page import Figure, Table, Video, write_page
+from skipstone.paper.page import FigureCard, TableCard, VideoCard, write_page
 from skipstone.paper.page.replay import FILM_STRIDE, replay
 
 
@@ -101,13 +101,13 @@ def test_sections_without_content_are_left_out(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (
-            {"figures": [Figure("F", "", Path("missing.png"))]},
+            {"figures": [FigureCard("F", "", Path("missing.png"))]},
             "missing.png cannot be read",
         ),
-        ({"figures": [Figure("F", "", Path(__file__))]}, "must be a PNG file"),
-        ({"videos": [Video("V", "", Path("missing.mp4"))]}, "missing.mp4 cannot be read"),
-        ({"videos": [Video("V", "", Path("film.avi"))]}, "in .mp4 or .gif; got 'film.avi'"),
-        ({"tables": [Table("T", "", ["a", "b"], [["1"]])]}, "'T' must have 2 cells.*got 1"),
+        ({"figures": [FigureCard("F", "", Path(__file__))]}, "must be a PNG file"),
+        ({"videos": [VideoCard("V", "", Path("missing.mp4"))]}, "missing.mp4 cannot be read"),
+        ({"videos": [VideoCard("V", "", Path("film.avi"))]}, "in .mp4 or .gif; got 'film.avi'"),
+        ({"tables": [TableCard("T", "", ["a", "b"], [["1"]])]}, "'T' must have 2 cells.*got 1"),
     ],
 )
 def test_errors_name_what_is_wrong_and_keep_the_old_page(

@@ -1,1 +1,1 @@
-"""The one look of all pictures, and the panels they are made of."""
+"""What every picture is drawn with: one style, labels, panels and videos. Knows no task."""

@@ -6,15 +6,16 @@ imported when the first figure is made, because it takes a while.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
 from skipstone.errors import InvalidInput
 from skipstone.files import replacing
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+Parameters = ParamSpec("Parameters")
+
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 """Okabe and Ito's colours, in the order in which series take them."""
 
@@ -31,45 +34,28 @@ INK = "#222222"
 """Text, and marks on top of everything."""
 
 GREY = "#8A8A8A"
-"""Axes and what stays in the background."""
+"""Axes and background lines."""
 
 FAINT = "#E4E4E4"
-"""Lines that only separate, and surfaces that should be seen."""
+"""Separating lines and shaded areas."""
 
-TABLE = "#FAFAFA"
-"""The ground of a picture, just off white."""
-
-
-@dataclass(frozen=True)
-class Style:
-    """How one model looks in every figure: also without colour it can be told apart."""
-
-    colour: str
-    marker: str
-    line: str | tuple[float, tuple[float, ...]]
-    """Solid, dashed, ..., as matplotlib writes it."""
-
-
-MODEL_STYLES = {
-    "PC-ODE": Style(PALETTE[0], "o", "-"),
-    "RNN": Style(PALETTE[1], "s", (0, (4, 1.6))),
-    "ODE-RNN": Style(PALETTE[2], "^", (0, (5, 1.5, 1, 1.5))),
-    "latent ODE": Style(PALETTE[4], "D", (0, (1.2, 1.4))),
-    "simulator": Style(GREY, "x", "-"),
-}
-"""The models, and the world that they imitate, by the names that people read."""
-
-# From this ratio of the ends of a logarithmic axis on, powers of ten are ticks enough.
-_MANY_TICKS = 200
-
-# Between these, numbers are easier to read than powers of ten.
-_PLAIN = (0.005, 5000)
+GROUND = "#FAFAFA"
+"""Background of pictures in the plane, just off white."""
 
 FIGURES = (".png", ".pdf", ".svg")
 """Suffixes of files for figures."""
 
 VIDEOS = (".mp4", ".gif")
 """Suffixes of files for videos."""
+
+FRAMES_PER_OBSERVATION = 2
+"""Frames of a video for each observation: things are drawn between observations, too."""
+
+# From this ratio of the ends of a logarithmic axis on, powers of ten are ticks enough.
+_MANY_TICKS = 200
+
+# Between these, numbers are easier to read than powers of ten.
+_PLAIN = (0.005, 5000)
 
 LOOK: dict[Any, Any] = {
     "axes.edgecolor": GREY,
@@ -94,9 +80,19 @@ LOOK: dict[Any, Any] = {
 """matplotlib's rc parameters."""
 
 
+@dataclass(frozen=True)
+class Style:
+    """How one series looks in every figure; markers and dashes tell it apart without colour."""
+
+    colour: str
+    marker: str
+    line: str | tuple[float, tuple[float, ...]]
+    """matplotlib's line style."""
+
+
 @contextmanager
 def look() -> Iterator[None]:
-    """Inside, figures are made and saved with the project's look."""
+    """Context in which figures are made and rendered with the project's look."""
     try:
         from matplotlib import rc_context
     except ModuleNotFoundError as error:
@@ -107,11 +103,37 @@ def look() -> Iterator[None]:
         yield
 
 
+def styled(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
+    """Decorator: draw a figure with the project's look."""
+
+    @wraps(draw)
+    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Figure:
+        with look():
+            figure = draw(*args, **kwargs)
+            # Some of the look is only asked for when a figure is rendered.
+            figure.canvas.draw()
+        return figure
+
+    return drawn
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches."""
+    """An empty figure; width and height in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def panel_grid(
+    count: int, columns: int, size: tuple[float, float], header: float = 0.0, share: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels of a size in inches, row by row; `share` their axes."""
+    rows = -(-count // columns)
+    figure = new_figure(size[0] * columns, size[1] * rows + header)
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).flat
+    for spare in panels[count:]:
+        spare.set_visible(False)
+    return figure, list(panels[:count])
 
 
 def ball_colour(ball: int) -> str:
@@ -119,12 +141,12 @@ def ball_colour(ball: int) -> str:
     return PALETTE[ball % len(PALETTE)]
 
 
-def series_styles(names: Sequence[str]) -> dict[str, Style]:
-    """A style for each name: a model's own, and for others the colours that no model has."""
-    taken = {style.colour for style in MODEL_STYLES.values()}
-    spare = cycle([colour for colour in PALETTE if colour not in taken])
+def series_styles(names: Sequence[str], known: Mapping[str, Style]) -> dict[str, Style]:
+    """A style for each name: the known one, or one with a colour that no known style has."""
+    taken = {style.colour for style in known.values()}
+    spare = cycle([colour for colour in PALETTE if colour not in taken] or PALETTE)
     shapes = cycle("vPX")
-    return {name: MODEL_STYLES.get(name) or Style(next(spare), next(shapes), "-") for name in names}
+    return {name: known.get(name) or Style(next(spare), next(shapes), "-") for name in names}
 
 
 def faded(colour: str, strength: float) -> tuple[float, float, float]:
@@ -136,22 +158,14 @@ def faded(colour: str, strength: float) -> tuple[float, float, float]:
 
 
 def bare(axes: Axes) -> None:
-    """No ticks and no frame: for pictures rather than plots."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    """Remove ticks and frame: for pictures rather than plots."""
+    axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def wipe(axes: Axes) -> None:
-    """Remove what was drawn but keep axes, limits and ticks: much faster than `clear`."""
-    for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.texts, *axes.images):
-        artist.remove()
-
-
 def log_ticks(axis: Axis) -> None:
-    """Ticks of a logarithmic axis that are read at a glance, also where it spans little. Call it
-    when the limits are set."""
+    """Few, readable ticks on a logarithmic axis. Call it when the limits are set."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
 
     low, high = axis.get_view_interval()
@@ -161,105 +175,13 @@ def log_ticks(axis: Axis) -> None:
     if low > _PLAIN[0] and high < _PLAIN[1]:
         axis.set_major_formatter("{x:g}")
     else:
-        # Thresholds that leave out no label.
+        # Infinite thresholds: every tick has its label.
         every = (np.inf, np.inf)
         axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=every))
 
 
-def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], apart: float = 0.11) -> None:
-    """Names beside the right ends of lines, instead of a legend: (y, text, colour) for each.
-
-    Names that would run into each other move, to be `apart`, a share of the axes' height. Call it
-    when the scale and the limits are set.
-    """
-    for at, height, text, colour in _placed(axes, ends, apart):
-        axes.annotate(
-            text,
-            (1.0, at),
-            xycoords="axes fraction",
-            xytext=(1.05, height),
-            textcoords="axes fraction",
-            arrowprops=_leader(colour),
-            color=colour,
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
-
-
-def label_points(
-    axes: Axes, x: float, points: Sequence[tuple[float, str, str]], apart: float = 0.09
-) -> None:
-    """The same beside points, all at one x, inside the axes."""
-    for _, height, text, colour in _placed(axes, points, apart):
-        axes.annotate(
-            text,
-            (x, height),
-            xycoords=("data", "axes fraction"),
-            xytext=(8, 0),
-            textcoords="offset points",
-            color=colour,
-            va="center",
-            fontsize=8,
-            zorder=6,
-        )
-
-
-def label_below(axes: Axes, point: tuple[float, float], text: str, colour: str) -> None:
-    """A name below one point."""
-    axes.annotate(
-        text,
-        point,
-        xytext=(-5, -7),
-        textcoords="offset points",
-        color=colour,
-        va="top",
-        fontsize=8,
-        zorder=6,
-    )
-
-
-def _leader(colour: str) -> dict[str, Any]:
-    """A thin line from where a line ends to its name, which may stand a little off."""
-    return {"arrowstyle": "-", "color": faded(colour, 0.6), "lw": 0.7, "shrinkA": 0, "shrinkB": 1}
-
-
-def _placed(
-    axes: Axes, named: Sequence[tuple[float, str, str]], apart: float
-) -> list[tuple[float, float, str, str]]:
-    """Names from the lowest up: where they belong, and where they stand to be apart, as shares of
-    the axes' height."""
-    axes.get_ylim()  # Limits that follow the data are only found when asked for.
-    placed = sorted(
-        (float(_height(axes, value)), text, colour)
-        for value, text, colour in named
-        if np.isfinite(value)
-    )
-    heights = _spread([height for height, _, _ in placed], apart)
-    return [
-        (at, height, text, colour)
-        for height, (at, text, colour) in zip(heights, placed, strict=True)
-    ]
-
-
-def _height(axes: Axes, value: float) -> float:
-    """Where a value is, as a share of the axes' height."""
-    low, high = axes.yaxis.get_transform().transform(np.array(axes.get_ylim()))
-    at = axes.yaxis.get_transform().transform(np.array([value]))[0]
-    return (at - low) / (high - low)
-
-
-def _spread(heights: Sequence[float], apart: float) -> list[float]:
-    """Heights in ascending order, moved as little as needed to be apart and below the top."""
-    moved: list[float] = []
-    for height in heights:
-        moved.append(max(height, moved[-1] + apart) if moved else height)
-    over = max(0.0, moved[-1] - 0.97) if moved else 0.0
-    return [height - over for height in moved]
-
-
 def pixels(figure: Figure) -> UInt8[np.ndarray, "height width 3"]:
-    """A figure as an image."""
+    """Render a figure as an image."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(figure)
@@ -269,8 +191,40 @@ def pixels(figure: Figure) -> UInt8[np.ndarray, "height width 3"]:
     return image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2].copy()
 
 
+def animate(
+    figure: Figure, moments: Iterable[float], paint: Callable[[float], None], pause: int = 0
+) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+    """Frames of a video: `paint(moment)` fills the figure's emptied panels for each of them.
+
+    The last frame stays in view for `pause` more.
+    """
+    image = None
+    for moment in moments:
+        with look():
+            for axes in figure.axes:
+                _wipe(axes)
+            paint(float(moment))
+            image = pixels(figure)
+            # Panels must not move, and laying them out takes longer than drawing them.
+            figure.set_layout_engine("none")
+        yield image
+    if image is not None:
+        yield from [image] * pause
+
+
+def frame_times(end: float, observations: int) -> Float[np.ndarray, " frames"]:
+    """The moment of each frame, for regular observations from 0 to `end`."""
+    return np.linspace(0, end, FRAMES_PER_OBSERVATION * (observations - 1) + 1)
+
+
+def _wipe(axes: Axes) -> None:
+    """Remove all artists but keep axes, limits and ticks: much faster than `clear`."""
+    for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.texts, *axes.images):
+        artist.remove()
+
+
 def write_video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
-    """Write images as an mp4 or a gif that plays for ever."""
+    """Write images as an mp4, or as a gif that loops."""
     import imageio.v3 as iio
 
     check_suffix(path, VIDEOS)
@@ -285,14 +239,14 @@ def write_video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as a file of the kind that its name says."""
+    """Write a figure in the format that the file's suffix names."""
     check_suffix(path, FIGURES)
     with replacing(path) as beside:
         figure.savefig(beside, format=path.suffix[1:])
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise unless the file's name says that it is one of these kinds."""
+    """Raise unless the file's suffix is one of these."""
     if path.suffix not in suffixes:
         raise InvalidInput(
             f"the file's suffix must be one of {', '.join(suffixes)}; got {str(path)!r}."

@@ -102,8 +102,8 @@ def pick(values: Tensor, going: Int[Tensor, " going"]) -> Tensor:
     return values if len(going) == len(values) else values.index_select(0, going)
 
 
-class Observed:
-    """Teacher forcing: rows see the observations of a batch.
+class TeacherForcing:
+    """Source: rows see the observations of a batch.
 
     `shown` is what the encoder sees of the values, if not the values themselves; segments begin at
     the values all the same. Observations in `together` are encoded in one product, which pays where
@@ -216,9 +216,9 @@ def every_interval(
 ) -> Intervals:
     """Teacher-force a model that updates at every observation: states and targets."""
     width, parts = batch.mask.shape[1], []
-    observed = Observed(model, batch, shown, range(width))
-    policy = GivenKnots(batch.mask, batch.lengths - 1, observed.clock, batch.values.dtype)
-    for front, stop, arrival in walk(model, observed.begin(), policy, observed):
+    source = TeacherForcing(model, batch, shown, range(width))
+    policy = GivenKnots(batch.mask, batch.lengths - 1, source.clock, batch.values.dtype)
+    for front, stop, arrival in walk(model, source.begin(), policy, source):
         rows, values, state, index, lengths = (
             pick(part, stop.going)
             for part in (front.rows, front.values, front.state, stop.knot, stop.lengths)
@@ -236,12 +236,12 @@ def read_context(model: SteppingModel[Any], context: Sequences) -> Float[Tensor,
     """
     count, front = context.mask.shape[1], None
     for rows, part in _shared_and_own(model, context):
-        observed = Observed(model, rows, rows.values, part)
-        clock, dtype = observed.clock, rows.values.dtype
+        source = TeacherForcing(model, rows, rows.values, part)
+        clock, dtype = source.clock, rows.values.dtype
         knots = rows.mask & (torch.arange(count, device=rows.mask.device) < part.stop)
         policy = GivenKnots(knots, torch.full_like(rows.lengths, part.stop - 1), clock, dtype)
         if front is None:
-            front = observed.begin()
+            front = source.begin()
         else:
             every = torch.arange(len(rows), device=clock.device)
             front = Front(
@@ -250,7 +250,7 @@ def read_context(model: SteppingModel[Any], context: Sequences) -> Float[Tensor,
                 rows.values[:, part.start - 1],
                 front.state.expand(len(rows), -1),
             )
-        *_, last = walk(model, front, policy, observed)
+        *_, last = walk(model, front, policy, source)
         front = last.front
     assert front is not None
     return front.state.expand(len(context), -1)

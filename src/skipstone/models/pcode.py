@@ -19,7 +19,7 @@ from skipstone.models.arithmetic import (
 )
 from skipstone.models.base import SteppingModel
 from skipstone.models.learning import Draws, Knots, Losses
-from skipstone.models.loop import GivenKnots, Observed, Round, walk
+from skipstone.models.loop import GivenKnots, Round, TeacherForcing, walk
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS, PCODEConfig
 from skipstone.models.search import Search
@@ -243,7 +243,7 @@ class PCODE(SteppingModel[PCODEConfig]):
         """
         draws = draws or Draws()
         batch = self.prepare(batch, max(2, self.config.num_context))
-        rounds, targets = self.walk_data(batch, draws)
+        rounds, _, targets = self.walk_data(batch, draws)
         states = torch.cat([each.front.state for each in rounds])
         begins = torch.cat([each.front.values for each in rounds])
         lines = self.lines(states, begins)
@@ -278,20 +278,27 @@ class PCODE(SteppingModel[PCODEConfig]):
             num_steps=len(targets.free),
         )
 
-    def walk_data(self, batch: Sequences, draws: Draws) -> tuple[list[Round], Targets]:
-        """Walk a prepared batch from knot to knot, teacher-forced, and say what predicts what."""
-        count = self.config.num_context
-        observed = Observed(self, batch, draws.shown(batch.values), range(count))
-        clock, knots = observed.clock, draws.knots
-        reach, policy = None, None
-        if knots is None:
-            search = self._search(batch, draws, clock)
-            policy, reach, cut = search, search.reach, search.cut
+    def walk_data(self, batch: Sequences, draws: Draws) -> tuple[list[Round], Knots, Targets]:
+        """Walk a prepared batch from knot to knot, teacher-forced: what was computed, where the
+        knots are, and which segment predicts what."""
+        context = self.config.num_context
+        source = TeacherForcing(self, batch, draws.shown(batch.values), range(context))
+        clock, given = source.clock, draws.knots
+        if given is None:
+            policy = search = self._search(batch, draws, clock)
         else:
-            policy = GivenKnots(knots.at, batch.lengths - 1, clock, batch.values.dtype)
-            cut = knots.cut
-        rounds = list(walk(self, observed.begin(), policy, observed))
-        return rounds, Targets.of(batch, rounds, clock, count, reach, cut)
+            policy = GivenKnots(given.at, batch.lengths - 1, clock, batch.values.dtype)
+            search = None
+        rounds = list(walk(self, source.begin(), policy, source))
+        if search is None:
+            assert given is not None
+            knots, reach = given, None
+        else:
+            at = torch.zeros_like(batch.mask)
+            for front, _, _ in rounds:
+                at[front.rows, front.knot] = True
+            knots, reach = Knots(at, search.cut), search.reach
+        return rounds, knots, Targets.of(batch, rounds, clock, context, reach, knots.cut)
 
     def _search(self, batch: Sequences, draws: Draws, clock: Float[Tensor, "batch time"]) -> Search:
         config = self.config
@@ -330,10 +337,4 @@ def find_knots(model: PCODE, batch: Sequences, draws: Draws | None = None) -> Kn
     """Where a training step on this batch would update the cell: the longest segments whose error
     stays below the model's tolerance."""
     batch = model.prepare(batch, max(2, model.config.num_context))
-    at = torch.zeros_like(batch.mask)
-    draws = draws or Draws()
-    observed = Observed(model, batch, draws.shown(batch.values), range(model.config.num_context))
-    search = model._search(batch, draws, observed.clock)
-    for front, _, _ in walk(model, observed.begin(), search, observed):
-        at[front.rows, front.knot] = True
-    return Knots(at, search.cut)
+    return model.walk_data(batch, draws or Draws())[1]

@@ -32,7 +32,7 @@ def roll_out(
     context = model.prepare(context, model.config.num_context).tail(model.config.num_context)
     signal = ControlSignal.after(context, controls, slack=_SAME_TIME * model.config.time_unit)
     steps = Steps(model, end_times(until, context), signal, step, max_updates)
-    own = OwnPath(model, signal, len(context))
+    own = FreeRunning(model, signal, len(context))
     front = Front(
         torch.arange(len(context), device=context.times.device),
         context.ends,
@@ -104,8 +104,8 @@ class Steps:
             )
 
 
-class OwnPath:
-    """Rows see their own predictions; the segments are kept, and become a `Path`."""
+class FreeRunning:
+    """Source: rows see their own predictions. The segments are kept, and become a `Path`."""
 
     def __init__(self, model: SteppingModel[Any], signal: ControlSignal | None, batch: int):
         self._model, self._signal = model, signal

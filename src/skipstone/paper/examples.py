@@ -1,9 +1,9 @@
-"""`Example`: one trajectory of a task, beside what each model makes of it."""
+"""`Example`: one trajectory of a task, beside what each model predicts of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,16 @@ from skipstone.paper.tasks.registry import find_task
 from skipstone.sequences import Sequences
 
 FINE = 8
-"""Moments for each interval between observations: paths are drawn, and played, between them."""
+"""Moments for each interval between observations, at which paths are drawn and played."""
 
 SEED = 1_000
-"""Of the trajectories to draw from: not the one that any model was trained with."""
+"""Seed of the examples' trajectories; no model was trained with it."""
 
 CANDIDATES = 32
 """Trajectories to choose an example from."""
+
+# Times this much later than a moment are rounding.
+_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,23 @@ class Prediction:
     """A rollout from the last observation of the context to the end."""
 
     times: Float[np.ndarray, " moments"]
-    """The moments of the example that lie in the rollout's range."""
+    """Moments of the example within the rollout."""
 
     values: Float[np.ndarray, "moments dim"]
-    """What is predicted for them."""
+    """Predicted values at them."""
 
     knots: Float[np.ndarray, " updates"]
     """When the cell updates; the first is at the last observation of the context."""
 
     def at(self, times: Float[np.ndarray, " times"]) -> Float[np.ndarray, "times dim"]:
-        """What is predicted for any times, straight between the moments."""
+        """Predicted values at any times, interpolated linearly."""
         return np.stack([np.interp(times, self.times, column) for column in self.values.T], axis=-1)
+
+    def until(self, moment: float) -> Prediction:
+        """The prediction up to `moment`; empty if that is in the context."""
+        past = self.times <= moment + _SLACK
+        knots = self.knots[self.knots <= moment + _SLACK]
+        return Prediction(self.times[past], self.values[past], knots)
 
 
 @dataclass(frozen=True)
@@ -51,28 +60,47 @@ class Example:
     """A trajectory that no model has seen."""
 
     task: str
-    """Where it comes from."""
+    """Name of its task."""
 
     scene: Scene
-    """How that is drawn."""
+    """How it is drawn."""
 
     times: Float[np.ndarray, " time"]
     """When it is observed; the first `CONTEXT` observations are given to the models."""
 
     values: Float[np.ndarray, "time dim"]
-    """What is observed: coordinates, or the pixels of an image from 0 to 1."""
+    """Observations: coordinates, or the pixels of an image from 0 to 1."""
 
     moments: Float[np.ndarray, " moments"]
     """`FINE` moments for each interval, observations included."""
 
     track: Float[np.ndarray, "moments dim"]
-    """What truly happens at them."""
+    """True values at the moments."""
 
     events: Events
     """The collisions."""
 
     predictions: dict[str, Prediction]
     """By the titles of models."""
+
+    @property
+    def spacing(self) -> float:
+        """Time between two observations."""
+        return float(np.median(np.diff(self.times)))
+
+    def until(self, moment: float) -> Example:
+        """The example up to its last moment at or before `moment`."""
+        seen, past = self.times <= moment + _SLACK, self.moments <= moment + _SLACK
+        cut = {title: made.until(moment) for title, made in self.predictions.items()}
+        return replace(
+            self,
+            times=self.times[seen],
+            values=self.values[seen],
+            moments=self.moments[past],
+            track=self.track[past],
+            events=self.events.until(np.array([moment])),
+            predictions=cut,
+        )
 
 
 @torch.inference_mode()

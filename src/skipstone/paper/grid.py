@@ -119,7 +119,7 @@ def _is_finished(job: Job, root: Path) -> bool:
 
 
 @runtime_checkable
-class Pool(Protocol):
+class JobPool(Protocol):
     """A place that runs functions."""
 
     def submit(self, job: Job, root: Path, settings: dict[str, Any]) -> Future[Any]:
@@ -135,7 +135,7 @@ class Pool(Protocol):
         ...
 
 
-def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> Pool:
+def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> JobPool:
     if ray is None:
         require_lightning()
         check_hardware(settings["device"], 1, settings["precision"])
@@ -146,7 +146,7 @@ def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> Poo
 
 
 def _run_all(
-    jobs: list[Job], root: Path, pool: Pool, settings: dict[str, Any], show: Progress
+    jobs: list[Job], root: Path, pool: JobPool, settings: dict[str, Any], show: Progress
 ) -> dict[str, str | None]:
     """Why each job failed, None for those that did not."""
     failures: dict[str, str | None] = {}

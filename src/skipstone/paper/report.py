@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skipstone.console import Progress, silent
 from skipstone.drawing.style import save_figure
@@ -16,19 +16,21 @@ from skipstone.files import read_json, write_json, write_text
 from skipstone.paper.examples import Example, make_example, make_examples
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
+from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
 from skipstone.paper.figures.summary import task_summary
 from skipstone.paper.figures.videos import write_example
 from skipstone.paper.groups import OURS, by_model, by_task, comparable, measure
 from skipstone.paper.measured import Measured
-from skipstone.paper.page import VIDEO_TYPES, Figure, Table, Video, write_page
-from skipstone.paper.pool.results import draw_success
+from skipstone.paper.page import VIDEO_TYPES, FigureCard, TableCard, VideoCard, write_page
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
 from skipstone.paper.tasks.registry import TASKS
 from skipstone.training.run import provenance
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure
+
+Item = TypeVar("Item")
 
 PAGE, NUMBERS, MARKDOWN, CSV = "index.html", "evaluations.json", "table1.md", "table1.csv"
 """Files of a report, beside its folders `figures` and `videos`."""
@@ -39,13 +41,16 @@ HERO = "billiards2d"
 FILMED = ("billiards1d", "billiards2d", "pixels1d", "pixels2d")
 """Tasks that have a video."""
 
+COLLIDING = ("billiards1d", "billiards2d")
+"""Tasks whose updates are shown beside their collisions."""
+
 RASTER = 12
-"""Trajectories whose updates are shown beside their collisions."""
+"""Trajectories of each whose updates are shown."""
 
 
 @dataclass(frozen=True)
-class Report:
-    """What came of it."""
+class ReportFiles:
+    """What `write_report` wrote, and what it could not draw."""
 
     written: list[Path]
     """Files, the page first."""
@@ -55,13 +60,13 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A figure that may be drawn, if there is what it shows."""
+class Illustration:
+    """A figure of the report; `draw` raises `InvalidInput` if there is nothing to show."""
 
     name: str
     title: str
     caption: str
-    draw: Callable[[], Drawing]
+    draw: Callable[[], Figure]
 
 
 def write_report(
@@ -71,20 +76,20 @@ def write_report(
     planning: Path | None = None,
     command: str = "skipstone reproduce",
     progress: Progress = silent,
-) -> Report:
+) -> ReportFiles:
     """Write everything that these runs can show.
 
     `planning` is the file of results that `skipstone plan` wrote, if there is one.
     """
     numbers = write_numbers(measured, out)
     examples = _examples(measured, progress)
-    planned = list(_figures(measured, examples, planning))
-    figures, left_out = _draw(planned, out / "figures", progress)
+    possible = list(_illustrations(measured, examples, planning))
+    figures, left_out = _draw(possible, out / "figures", progress)
     strangers = [run.run.folder.name for run in measured if "recipe" in run.varied]
     if strangers:
         left_out["comparisons"] = f"{', '.join(strangers)} had a recipe that is no preset's."
     videos = _film(examples, out / "videos", progress)
-    _remove_stale(out, {"hero", *TASKS, *(one.name for one in planned)}, [*figures, *videos])
+    _remove_stale(out, {"hero", *TASKS, *(one.name for one in possible)}, [*figures, *videos])
     progress("writing the page", 0.0)
     page = out / PAGE
     write_page(
@@ -97,7 +102,7 @@ def write_report(
         about=_about(command),
     )
     progress("writing the page", 1.0)
-    return Report([page, *numbers, *(shown.path for shown in [*figures, *videos])], left_out)
+    return ReportFiles([page, *numbers, *(card.path for card in [*figures, *videos])], left_out)
 
 
 _LEAD = (
@@ -123,7 +128,7 @@ _COST_CAPTION = (
 )
 
 
-def _comparison(measured: Sequence[Measured]) -> list[Table]:
+def _comparison(measured: Sequence[Measured]) -> list[TableCard]:
     """The PC-ODE beside the RNN, in two ratios for each task."""
     rows = []
     for task, runs in by_task(comparable(measured)).items():
@@ -138,48 +143,49 @@ def _comparison(measured: Sequence[Measured]) -> list[Table]:
             fewer, error = theirs[0] / ours[0], ours[1] / theirs[1]
             rows.append([task, f"{fewer:.2g} times fewer", f"{error:.2g} times the RNN's"])
     columns = ["task", "PC-ODE's updates", "PC-ODE's error"]
-    return [Table("PC-ODE and RNN", _COMPARISON_CAPTION, columns, rows)] if rows else []
+    return [TableCard("PC-ODE and RNN", _COMPARISON_CAPTION, columns, rows)] if rows else []
 
 
-def _tables(measured: Sequence[Measured]) -> list[Table]:
+def _tables(measured: Sequence[Measured]) -> list[TableCard]:
     """The table in two, so that each fits on a screen: errors, and costs."""
     rows = table_rows(measured)
-    if not rows:
-        return []
-    split, named = COLUMNS.index("updates"), 2
+    split, names = COLUMNS.index("updates"), 2
+    parts = {
+        ("Table 1", _TABLE_CAPTION): [*range(split)],
+        ("What it costs", _COST_CAPTION): [*range(names), *range(split, len(COLUMNS))],
+    }
     return [
-        Table("Table 1", _TABLE_CAPTION, COLUMNS[:split], [row[:split] for row in rows]),
-        Table(
-            "What it costs",
-            _COST_CAPTION,
-            COLUMNS[:named] + COLUMNS[split:],
-            [row[:named] + row[split:] for row in rows],
-        ),
+        TableCard(*words, [COLUMNS[i] for i in kept], [[row[i] for i in kept] for row in rows])
+        for words, kept in parts.items()
+        if rows
     ]
 
 
 def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
     """The table in its two forms, and every evaluation."""
-    paths = [out / MARKDOWN, out / CSV, out / NUMBERS]
-    write_text(paths[0], table_markdown(measured))
-    write_text(paths[1], table_csv(measured))
-    write_json(
-        paths[2],
-        {"runs": {str(run.run.folder): run.evaluation for run in measured}, **provenance()},
-    )
-    return paths
+    evaluations = {str(run.run.folder): run.evaluation for run in measured}
+    write_text(out / MARKDOWN, table_markdown(measured))
+    write_text(out / CSV, table_csv(measured))
+    write_json(out / NUMBERS, {"runs": evaluations, **provenance()})
+    return [out / MARKDOWN, out / CSV, out / NUMBERS]
+
+
+def _each(what: str, items: Sequence[Item], progress: Progress) -> Iterator[Item]:
+    """The items, with progress shown while each is worked on."""
+    for index, item in enumerate(items):
+        progress(what, index / len(items))
+        yield item
+    progress(what, 1.0)
 
 
 def _examples(measured: Sequence[Measured], progress: Progress) -> dict[str, Example]:
-    """One trajectory of each task, the first there is: nobody chose it."""
-    examples = {}
-    tasks = by_task(comparable(measured))
-    for index, (task, runs) in enumerate(tasks.items()):
-        progress("rolling out examples", index / len(tasks))
-        if models := _models(runs):
-            examples[task] = make_example(task, models)
-    progress("rolling out examples", 1.0)
-    return examples
+    """The first trajectory of each task, not a chosen one."""
+    tasks = list(by_task(comparable(measured)).items())
+    return {
+        task: make_example(task, models)
+        for task, runs in _each("rolling out examples", tasks, progress)
+        if (models := _models(runs))
+    }
 
 
 def _models(runs: Sequence[Measured]) -> dict[str, Any]:
@@ -188,11 +194,11 @@ def _models(runs: Sequence[Measured]) -> dict[str, Any]:
     return {model: first.run.load() for model, (first, *_) in by_model(kept).items()}
 
 
-def _figures(
+def _illustrations(
     measured: Sequence[Measured], examples: dict[str, Example], planning: Path | None
-) -> Iterator[Planned]:
+) -> Iterator[Illustration]:
     if HERO in examples:
-        yield Planned(
+        yield Illustration(
             "hero",
             "Two balls, by each model",
             "Predicted paths over what truly happens. Dots are cell updates; the strip above each "
@@ -200,7 +206,7 @@ def _figures(
             lambda: hero(examples[HERO]),
         )
     for task, example in examples.items():
-        yield Planned(
+        yield Illustration(
             task,
             task,
             "Samples of a baseline and of the PC-ODE; the mean step during training; error against "
@@ -208,33 +214,33 @@ def _figures(
             "errors), the end on test data marked, and in grey the PC-ODE at constant steps.",
             lambda example=example: task_summary(example, measured),
         )
-    yield Planned(
+    yield Illustration(
         "horizon",
         "Error against horizon",
         "How fast rollouts drift from the truth.",
         lambda: error_by_horizon(measured),
     )
-    yield Planned(
+    yield Illustration(
         "collisions",
         "Updates and collisions",
         "When the PC-ODE updates, beside when balls collide, on the first trajectories there are; "
         "and how many of one are within an observation of the other, against chance.",
         lambda: updates_and_collisions(_raster(measured), measured),
     )
-    yield Planned(
+    yield Illustration(
         "capacity",
         "Capacity",
         "The mean step of the PC-ODE against its number of units; the paper's grows.",
         lambda: capacity(measured),
     )
-    yield Planned(
+    yield Illustration(
         "sampling",
         "Cost against sampling rate",
         "The same balls observed more often. An RNN updates at every observation; beside its "
         "updates and the PC-ODE's, the number of collisions there are.",
         lambda: cost_against_sampling_rate(measured),
     )
-    yield Planned(
+    yield Illustration(
         "planning",
         "Planning",
         "Shots that truly succeed, against the number of rollouts that chose them.",
@@ -262,59 +268,50 @@ def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[s
 
 def _raster(measured: Sequence[Measured]) -> list[Example]:
     examples = []
-    for task, runs in by_task(comparable(measured)).items():
-        ours = {title: model for title, model in _models(runs).items() if title == OURS}
-        if task in ("billiards1d", "billiards2d") and ours:
-            examples += make_examples(task, ours, RASTER)
+    ours = [run for run in comparable(measured) if run.model == OURS and run.task in COLLIDING]
+    for task, runs in by_task(ours).items():
+        if models := _models(runs):
+            examples += make_examples(task, models, RASTER)
     return examples
 
 
 def _draw(
-    planned: Sequence[Planned], folder: Path, progress: Progress
-) -> tuple[list[Figure], dict[str, str]]:
-    """Draw the figures there is something to show in; say of the others what they lack."""
+    illustrations: Sequence[Illustration], folder: Path, progress: Progress
+) -> tuple[list[FigureCard], dict[str, str]]:
+    """Draw the figures that have something to show; say what the others lack."""
     drawn, left_out = [], {}
-    for index, figure in enumerate(planned):
-        progress("drawing figures", index / len(planned))
-        path = folder / f"{figure.name}.png"
+    for one in _each("drawing figures", illustrations, progress):
+        path = folder / f"{one.name}.png"
         try:
-            save_figure(figure.draw(), path)
+            save_figure(one.draw(), path)
+            drawn.append(FigureCard(one.title, one.caption, path))
         except InvalidInput as missing:
-            left_out[figure.title] = str(missing)
-        else:
-            drawn.append(Figure(figure.title, figure.caption, path))
-    progress("drawing figures", 1.0)
+            left_out[one.title] = str(missing)
     return drawn, left_out
 
 
-_BALLS, _PIXELS = (
-    "Rings are predicted balls; a flash is a cell update.",
-    "A frame that lights up is a cell update.",
-)
-_MARKS = {task: _PIXELS if task.startswith("pixels") else _BALLS for task in FILMED}
-
-
-def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> list[Video]:
+def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> list[VideoCard]:
     names = [f"{task}.mp4" for task in FILMED if task in examples]
     names += [f"{HERO}.gif"] if HERO in examples else []
     videos = []
-    for index, name in enumerate(names):
-        progress("filming", index / len(names))
-        task = name.partition(".")[0]
-        write_example(examples[task], folder / name)
-        caption = f"What happens, and what each model predicts. {_MARKS[task]}"
-        videos.append(Video(task, caption, folder / name))
-    progress("filming", 1.0)
+    for name in _each("filming", names, progress):
+        example = examples[name.partition(".")[0]]
+        write_example(example, folder / name)
+        caption = "What happens, and what each model predicts. " + (
+            "A frame that lights up is a cell update."
+            if example.scene.kind == "film"
+            else "Rings are predicted balls; a flash is a cell update."
+        )
+        videos.append(VideoCard(example.task, caption, folder / name))
     return videos
 
 
-def _remove_stale(out: Path, names: set[str], shown: Sequence[Figure | Video]) -> None:
-    """Remove what a report before this one had and this one has not: it is of other runs."""
-    possible = [out / "figures" / f"{name}.png" for name in sorted(names)]
-    possible += [out / "videos" / f"{task}{kind}" for task in FILMED for kind in VIDEO_TYPES]
-    for path in possible:
-        if path not in {one.path for one in shown}:
-            path.unlink(missing_ok=True)
+def _remove_stale(out: Path, names: set[str], shown: Sequence[FigureCard | VideoCard]) -> None:
+    """Remove the files of an earlier report that this one lacks: they are of other runs."""
+    possible = {out / "figures" / f"{name}.png" for name in names}
+    possible |= {out / "videos" / f"{task}{kind}" for task in FILMED for kind in VIDEO_TYPES}
+    for path in possible - {card.path for card in shown}:
+        path.unlink(missing_ok=True)
 
 
 def _about(command: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The paper's table 1 from measured runs, with what the paper does not give."""
+"""The paper's table 1 from measured runs, with costs that the paper does not give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 from typing import Any
 
-from skipstone.paper.groups import comparable, measure
+from skipstone.console import markdown_table, short_number
+from skipstone.paper.groups import comparable, grouped, measure
 from skipstone.paper.measured import Measured
 from skipstone.paper.published import TABLE, Reported
 
@@ -30,25 +31,23 @@ COLUMNS = [
     "units",
     "training, minutes",
 ]
-"""Of the table that people read. Errors of several seeds are their mean, with the range in
-brackets."""
+"""Columns of the table. Errors of several seeds are their mean, with the range in brackets."""
 
 _MEASURES = ("test_mse", "sample_mse", "mean_step")
 
 
 def table_rows(measured: Sequence[Measured]) -> list[list[str]]:
-    """A line for each task and model that has runs with the preset's own settings."""
+    """A row for each task and model of the paper that has runs with a preset's own settings."""
     return [_row(task, model, runs) for task, model, runs in _groups(measured)]
 
 
 def table_markdown(measured: Sequence[Measured]) -> str:
-    """The table for a page."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS), *table_rows(measured)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    """The table in Markdown."""
+    return markdown_table(COLUMNS, table_rows(measured))
 
 
 def table_csv(measured: Sequence[Measured]) -> str:
-    """Every run on a line, in full precision, with the ends of the intervals over trajectories."""
+    """Every run on a line, in full precision, with its intervals over trajectories."""
     lines = [_record(run) for _, _, runs in _groups(measured) for run in runs]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]) if lines else ["task"], lineterminator="\n")
@@ -58,23 +57,23 @@ def table_csv(measured: Sequence[Measured]) -> str:
 
 
 def _groups(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Measured]]]:
+    """Comparable runs by task and model, in the paper's order."""
+    groups = grouped(comparable(measured), lambda run: (run.task, run.model))
     for task, models in TABLE.items():
         for model in models:
-            runs = [run for run in comparable(measured) if (run.task, run.model) == (task, model)]
-            runs = sorted(runs, key=lambda run: run.seed)
-            if runs:
-                yield task, model, runs
+            if runs := groups.get((task, model)):
+                yield task, model, sorted(runs, key=lambda run: run.seed)
 
 
 def _row(task: str, model: str, runs: list[Measured]) -> list[str]:
     reported, cells = TABLE[task][model], []
     for name in _MEASURES:
-        cells += [_spread(runs, name), _number(getattr(reported, name))]
+        cells += [_spread(runs, name), short_number(getattr(reported, name))]
     return [task, model, _seeds(runs), *cells, *_costs(runs)]
 
 
 def _seeds(runs: list[Measured]) -> str:
-    """How many there are, and how many of them the mean is of: rollouts of some may diverge."""
+    """Number of seeds; if rollouts of some diverge, also how many the mean is of."""
     finite = sum(run.evaluation["sample_mse"]["value"] is not None for run in runs)
     return str(len(runs)) if finite == len(runs) else f"{finite} of {len(runs)}"
 
@@ -82,7 +81,7 @@ def _seeds(runs: list[Measured]) -> str:
 def _costs(runs: list[Measured]) -> list[str]:
     def average(values: Iterator[Any]) -> str:
         known = [value for value in values if value is not None]
-        return _number(mean(known)) if known else ""
+        return short_number(mean(known)) if known else ""
 
     evaluations = average(run.evaluation["function_evaluations"]["value"] for run in runs)
     return [
@@ -121,19 +120,11 @@ def _record(run: Measured) -> dict[str, Any]:
 
 
 def _spread(runs: list[Measured], name: str) -> str:
-    """One number for all seeds; a rollout that is not finite has none."""
+    """Mean and range over seeds; a dash if no rollout is finite."""
     estimate = measure(runs, name)
     if math.isnan(estimate.value):
         return "–"
     if len(runs) == 1:
-        return _number(estimate.value)
-    low, high = _number(estimate.low), _number(estimate.high)
-    return f"{_number(estimate.value)} ({low}–{high})"
-
-
-def _number(value: float) -> str:
-    """Three digits; small errors as a power of ten, without the zeros that pad it."""
-    if value == 0 or abs(value) >= 0.01:
-        return f"{value:.3g}"
-    digits, exponent = f"{value:.2e}".split("e")
-    return f"{digits}e{int(exponent)}"
+        return short_number(estimate.value)
+    low, high = short_number(estimate.low), short_number(estimate.high)
+    return f"{short_number(estimate.value)} ({low}–{high})"

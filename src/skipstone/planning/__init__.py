@@ -1,4 +1,4 @@
-"""Planners: they search actions with a score function, and know no model."""
+"""Planners, which search actions with a score function, and scores of any model."""
 
 from skipstone.planning.planners import (
     ActionSpace,
@@ -10,14 +10,18 @@ from skipstone.planning.planners import (
     RandomShooting,
     Score,
 )
+from skipstone.planning.scores import BatchScore, Cost, RolloutScore
 
 __all__ = [
     "ActionSpace",
+    "BatchScore",
     "Candidates",
+    "Cost",
     "CrossEntropy",
     "GradientDescent",
     "Plan",
     "Planner",
     "RandomShooting",
+    "RolloutScore",
     "Score",
 ]

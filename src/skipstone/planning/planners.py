@@ -1,7 +1,7 @@
-"""Planners: they search actions with a score function, and know nothing else.
+"""Planners: search actions with a score function.
 
-A score is lower for a better action. Many independent problems are planned at once, so that a
-score function sees few large batches.
+A planner sees only the function, never a model. A better action has a lower score. Many independent
+problems are planned at once, so that a score function sees few large batches.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.models.base import require_positive
 
 Actions = Float[Tensor, "problems candidates action"]
 Scores = Float[Tensor, "problems candidates"]
 
 Score = Callable[[Actions], Scores]
-"""How bad each candidate is for its problem: NaN is the worst."""
+"""Cost of each candidate of each problem; lower is better, NaN is the worst."""
 
 
 @runtime_checkable
 class ActionSpace(Protocol):
-    """The actions there are."""
+    """The allowed actions."""
 
     def sample(self, rng: np.random.Generator, problems: int, candidates: int) -> Actions:
-        """Random actions: what is known of good ones before any is tried."""
+        """Random actions, the first candidates of a search."""
         ...
 
     def project(self, actions: Actions) -> Actions:
@@ -43,10 +42,10 @@ class Plan:
     """The best action found for each problem."""
 
     actions: Float[Tensor, "problems action"]
-    """What to do."""
+    """The actions."""
 
     scores: Float[Tensor, " problems"]
-    """What the score function says of it."""
+    """Their scores."""
 
     rollouts: int
     """Candidates scored for each problem."""
@@ -54,7 +53,7 @@ class Plan:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Anything that searches actions."""
+    """A search for the best action."""
 
     def plan(
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
@@ -64,7 +63,7 @@ class Planner(Protocol):
 
 
 class Candidates:
-    """The best actions of a search so far, sorted, and how many there were in all."""
+    """The best actions of a search so far, best first."""
 
     def __init__(self, count: int = 1):
         self._count = count
@@ -84,20 +83,19 @@ class Candidates:
                 "a score function must return one score for each candidate, shape "
                 f"{tuple(actions.shape[:2])}; got {tuple(scores.shape)}."
             )
-        # A NaN compares with nothing: as infinity it is the worst, and an action all the same.
+        # NaN has no order; infinity is the worst score, and still belongs to an action.
         scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
         known, self._rollouts = self._rollouts > 0, self._rollouts + scores.shape[1]
         if known:
             actions = torch.cat([self.actions, actions], dim=1)
             scores = torch.cat([self.scores, scores], dim=1)
         count = min(self._count, scores.shape[1])
-        # Stable: of equal candidates the first one, whatever came after it.
+        # Stable: of equal candidates the first one wins.
         order = scores.sort(dim=1, stable=True).indices[:, :count]
         self.actions, self.scores = _take(actions, scores, order)
 
     def plan(self, instead: Scores | None = None) -> Plan:
-        """The first of each problem; or that of the first few with the lowest score in another
-        order. Its own score stays with it."""
+        """The best candidate of each problem, or the best by other scores of the first few."""
         if instead is None:
             return Plan(self.actions[:, 0], self.scores[:, 0], self._rollouts)
         first = instead.sort(dim=1, stable=True).indices[:, :1]
@@ -126,19 +124,18 @@ class RandomShooting:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropy:
-    """Score random actions, fit Gaussians to the best, draw from them, and again.
+    """Score random actions, then draw new ones around the best, closer from round to round.
 
-    Good actions lie in several places, for example straight at the target or off a cushion. One
-    Gaussian over all of them would have its mean where none of them is. So there is one around
-    each of the elite, drawn from equally often, and their width shrinks from round to round.
+    Good actions lie in several places, for example straight at the target or off a cushion. The
+    mean of one Gaussian over all of them would be a bad action. So there is a Gaussian around each
+    of the elite, drawn from equally often.
     """
 
     rollouts: int = 1_000
     """Candidates for each problem, all rounds together."""
 
     rounds: int = 5
-    """How often candidates are drawn; the first time from the space at random. More rounds search
-    less widely and more finely."""
+    """Rounds of candidates; the first is random. More rounds search less widely and more finely."""
 
     elite: int = 10
     """How many of the best candidates so far the next ones are drawn around."""
@@ -147,21 +144,21 @@ class CrossEntropy:
     """Standard deviation of the first Gaussians, in units of the action."""
 
     shrink: float = 0.5
-    """Factor by which it falls from each round to the next."""
+    """Factor by which the standard deviation falls from each round to the next."""
 
     margin: float = 0.0
-    """How far from its neighbours an action should be able to lie, in units of the action. A score
-    that a model imagines is off, and searching for the lowest finds where it flatters most. With a
-    margin the plan is the action, of the best `SHORTLIST`, around which scores are lowest on
-    average: a shot that also succeeds when it is not hit exactly. 0 takes the very best."""
+    """Width of the neighbourhood over which scores are averaged to choose the plan, in units of the
+    action. A model's scores are inexact, and a search finds where they are too low. With a margin
+    the plan is the action, of the best `SHORTLIST`, around which scores are lowest on average: one
+    that also works when it is missed a little. 0 takes the very best."""
 
     def __post_init__(self) -> None:
         require_number("margin", self.margin, 0)
         require_number("rounds", self.rounds, 1, whole=True)
         require_number("rollouts", self.rollouts, self.rounds, whole=True)
         require_number("elite", self.elite, 1, whole=True)
-        require_positive("width", self.width)
-        require_positive("shrink", self.shrink)
+        require_number("width", self.width, above=0)
+        require_number("shrink", self.shrink, above=0)
 
     def plan(
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
@@ -179,9 +176,9 @@ class CrossEntropy:
     ) -> Candidates:
         """All candidates, the best first; they do not depend on the margin.
 
-        `begin` holds actions (problems, candidates, action) for the first round instead of random
-        ones, of which it takes as many as it needs: those that another search found, to go on with
-        a score that costs more.
+        `begin` are actions (problems, candidates, action) for the first round instead of random
+        ones, at least as many as it takes: for example those of another search, to refine with a
+        score that costs more.
         """
         best, width = Candidates(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
@@ -199,20 +196,20 @@ class CrossEntropy:
         return best
 
     def choose(self, found: Candidates) -> Plan:
-        """The best of a search, or the safest of its best."""
+        """The plan among the candidates of a search, by the margin."""
         if not self.margin:
             return found.plan()
         return found.plan(_around(found.actions, found.scores, self.margin))
 
 
 SHORTLIST = 50
-"""Candidates among which a margin decides; those beyond are not good enough themselves."""
+"""Best candidates among which a margin chooses."""
 
 
 def _around(actions: Actions, scores: Scores, margin: float) -> Float[Tensor, "problems shortlist"]:
-    """Scores of the best candidates, averaged over their neighbours by a Gaussian's weights.
+    """Scores of the best candidates, averaged over their neighbours with Gaussian weights.
 
-    One that is infinite counts as much as the worst that is not: a neighbour cannot veto.
+    An infinite score counts as the worst finite one: a neighbour cannot veto.
     """
     finite = scores.isfinite()
     lowest = torch.where(finite, scores, torch.inf).amin(1, keepdim=True)
@@ -252,7 +249,7 @@ class GradientDescent:
                 f"gradient descent from {self.starts} starts in {self.steps} steps takes at least "
                 f"{least} rollouts; got {self.rollouts}."
             )
-        require_positive("learning_rate", self.learning_rate)
+        require_number("learning_rate", self.learning_rate, above=0)
 
     def plan(
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
@@ -271,7 +268,7 @@ class GradientDescent:
                     "GradientDescent needs a score that can be differentiated by the actions; "
                     "this one cannot. Use RandomShooting or CrossEntropy."
                 )
-            # Each candidate has its own gradient. One that is NaN leaves its action where it is.
+            # Each candidate has its own gradient; where it is NaN, the action stays.
             scores.nansum().backward()
             assert actions.grad is not None
             best.keep(actions.detach().clone(), scores.detach())
@@ -283,7 +280,7 @@ class GradientDescent:
 
 
 def _first_round(begin: Any, size: int) -> Actions:
-    """As many of the given actions as a first round takes."""
+    """The given actions, as many as a first round takes."""
     _require_tensor("begin", begin, "found.actions of another search")
     if begin.shape[1] < size:
         raise InvalidInput(
@@ -302,6 +299,6 @@ def _require_tensor(name: str, value: Any, instead: str) -> None:
 def _take(
     actions: Actions, scores: Scores, order: Int[Tensor, "problems chosen"]
 ) -> tuple[Float[Tensor, "problems chosen action"], Float[Tensor, "problems chosen"]]:
-    """Some candidates of each problem, in an order."""
+    """The candidates of each problem at these indices."""
     wide = order[..., None].expand(-1, -1, actions.shape[2])
     return actions.gather(1, wide), scores.gather(1, order)

@@ -41,7 +41,7 @@ VALIDATION_SEQUENCES = 512
 """Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
 
 
-class Steps(IterableDataset[int]):
+class StepNumbers(IterableDataset[int]):
     """The numbers of the steps still to take: all that a step needs, with the objective."""
 
     def __init__(self, first: int, stop: int):
@@ -82,7 +82,9 @@ class Trainee(lightning.LightningModule):
 
     def train_dataloader(self) -> DataLoader[int]:
         """The numbers of the steps still to take."""
-        return DataLoader(Steps(self.state.step, self.objective.recipe.steps), batch_size=None)
+        return DataLoader(
+            StepNumbers(self.state.step, self.objective.recipe.steps), batch_size=None
+        )
 
     def on_train_start(self) -> None:
         """Start the clock: setting up is not training."""

@@ -12,11 +12,11 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from scripted import example, measured
 
-from skipstone.drawing.style import INK, MODEL_STYLES, label_ends, look, new_figure, series_styles
+from skipstone.drawing.style import INK, series_styles
 from skipstone.errors import InvalidInput
-from skipstone.paper.examples import CANDIDATES, make_examples
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
+from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
 from skipstone.paper.figures.summary import task_summary
 from skipstone.paper.groups import across_seeds, comparable
@@ -60,24 +60,10 @@ def test_every_model_has_a_style_of_its_own() -> None:
     assert set(TITLES.values()) <= set(MODEL_STYLES)
     for part in ("colour", "marker"):
         assert len({getattr(style, part) for style in MODEL_STYLES.values()}) == len(MODEL_STYLES)
-    styles = series_styles(["RNN", "mine", "yours"])
+    styles = series_styles(["RNN", "mine", "yours"], MODEL_STYLES)
     assert styles["RNN"] is MODEL_STYLES["RNN"]
     known = {style.colour for style in MODEL_STYLES.values()}
     assert len({styles["mine"].colour, styles["yours"].colour} - known) == 2
-
-
-def test_labels_at_ends_do_not_run_into_each_other() -> None:
-    with look():
-        axes = new_figure(3, 3).subplots()
-        axes.set_yscale("log")
-        axes.set_ylim(1, 100)
-        ends = [(10.0, "a", INK), (10.5, "b", INK), (99.0, "c", INK), (np.nan, "d", INK)]
-        label_ends(axes, ends, apart=0.1)
-    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
-    assert set(heights) == {"a", "b", "c"}
-    assert heights["b"] - heights["a"] >= 0.1 - 1e-9
-    assert heights["a"] == pytest.approx(0.5, abs=0.03)
-    assert max(heights.values()) <= 0.98
 
 
 def test_hero_shows_every_update_and_every_step() -> None:
@@ -266,10 +252,3 @@ def test_updates_and_collisions_draw_what_there_is(tmp_path: Path) -> None:
     assert [axes.get_visible() for axes in only_pictures.axes] == [True, False]
     with pytest.raises(InvalidInput, match="a PC-ODE of balls that collide"):
         updates_and_collisions([example("lines", {"RNN": EVERY})], [measured(tmp_path, "RNN")])
-
-
-def test_examples_are_the_first_candidates() -> None:
-    first, second = make_examples("lines", {}, 2)
-    assert first.values[0, 1] != second.values[0, 1]
-    with pytest.raises(InvalidInput, match=f"from 1 to {CANDIDATES}"):
-        make_examples("lines", {}, 0)

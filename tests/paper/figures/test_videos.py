@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from scripted import example
 
-from skipstone.drawing.style import MODEL_STYLES, look, new_figure
+from skipstone.drawing.style import look, new_figure
 from skipstone.errors import InvalidInput
-from skipstone.paper import videos
-from skipstone.paper.figures.painting import count_updates, paint_flash, paint_now, prepare_panel
+from skipstone.paper.figures import videos
+from skipstone.paper.figures.models import MODEL_STYLES
+from skipstone.paper.figures.painting import (
+    paint_flash,
+    paint_now,
+    prepare_example,
+    updates_text,
+)
 
 SHORT = {"RNN": [1.0] * 3, "PC-ODE": [2.0]}
 
@@ -36,10 +42,10 @@ def test_titles_count_updates() -> None:
         said = []
         for moment in (shown.times[2], shown.times[3], shown.times[5]):
             for panel, strip, title in stages:
-                videos._paint(panel, strip, shown, title, float(moment))
+                videos._paint(panel, strip, shown.until(moment), title)
             said.append([panel.get_title("right") for panel in figure.axes[1:3]])
     assert said == [["0 updates"] * 2, ["1 update"] * 2, ["3 updates", "2 updates"]]
-    assert count_updates(shown.predictions["RNN"]) == 4
+    assert updates_text(shown, "RNN") == "4 updates"
 
 
 def test_an_update_flashes_and_fades() -> None:
@@ -48,7 +54,7 @@ def test_an_update_flashes_and_fades() -> None:
     with look():
         for moment in shown.times[3:8]:
             axes = new_figure(2, 2).subplots()
-            paint_flash(axes, shown, "PC-ODE", float(moment))
+            paint_flash(axes, shown.until(moment), "PC-ODE")
             strengths.append([halo.get_alpha() for halo in axes.collections])
     # At the updates, observations 3 and 7, both balls glow; one later less; then no more.
     assert strengths[0] == pytest.approx([0.55, 0.55])
@@ -61,12 +67,12 @@ def test_films_show_what_a_model_predicts_after_the_context() -> None:
     shown = example("pixels2d", {"PC-ODE": [2.0]}, 7)
     with look():
         axes = new_figure(2, 2).subplots()
-        prepare_panel(axes, shown)
+        prepare_example(axes, shown)
         for index, wanted in ((2, shown.values[2]), (5, shown.values[5] + 0.01)):
-            paint_now(axes, shown, "PC-ODE", float(shown.times[index]))
+            paint_now(axes, shown.until(shown.times[index]), "PC-ODE")
             image = np.asarray(axes.images[-1].get_array()).ravel()
             np.testing.assert_allclose(image, np.clip(wanted, 0, 1), atol=1e-6)
-        paint_flash(axes, shown, "PC-ODE", float(shown.times[5]))
+        paint_flash(axes, shown.until(shown.times[5]), "PC-ODE")
         edge = axes.spines["left"].get_edgecolor()
     assert edge[:3] == pytest.approx(_rgb(MODEL_STYLES["PC-ODE"].colour))
 
@@ -87,7 +93,7 @@ def test_videos_are_small_files_that_move(suffix: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_played_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="to play; got none"):
+    with pytest.raises(InvalidInput, match="to show; got none"):
         next(videos.play_example(example("lines", {}, 7)))
     with pytest.raises(InvalidInput, match=r"must be one of \.mp4, \.gif"):
         videos.write_example(example("lines", SHORT, 7), tmp_path / "a.avi")

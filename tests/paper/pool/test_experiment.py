@@ -15,9 +15,10 @@ import torch
 
 from skipstone import PCODE, RNN, InvalidInput
 from skipstone.cli import main
+from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.pool.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
-from skipstone.paper.pool.results import draw_success, find_runs, results_table
+from skipstone.paper.pool.results import find_runs, results_table
 
 SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
 SMALL = Settings(tables=6, rollouts=300)

@@ -10,10 +10,11 @@ import torch
 
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, load_task
 from skipstone.evaluation.rollouts import predict
-from skipstone.paper.pool import ImaginedScore, MirroredScore, ShotSpace, TrueScore, game
-from skipstone.paper.pool.game import Measure, closest_approach, closest_observation, imagine
+from skipstone.paper.pool import ImaginedScore, MirroredScore, ShotSpace, TrueScore
+from skipstone.paper.pool.game import closest_approach, closest_observation, imagine
 from skipstone.paper.tasks.shots import POCKET, SHOT, SPEEDS, random_tables
-from skipstone.planning import GradientDescent
+from skipstone.planning import GradientDescent, scores
+from skipstone.planning.scores import Measure
 
 DATA = load_task("shots", trajectories=30, cache=False)
 SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
@@ -85,12 +86,12 @@ def test_batches_do_not_change_scores(monkeypatch: pytest.MonkeyPatch, measure: 
     model = small(PCODE)
     whole = ImaginedScore(model, tables, measure)
     together = whole(shots)
-    monkeypatch.setattr(game, "ROWS", 4)
+    monkeypatch.setattr(scores, "ROWS", 4)
     apart = ImaginedScore(model, tables, measure)
     torch.testing.assert_close(together, apart(shots))
-    assert (whole.rollouts, whole.updates) == (apart.rollouts, apart.updates)
-    assert whole.rollouts == 15
-    assert whole.updates > 15
+    assert (whole.cost.rollouts, whole.cost.updates) == (apart.cost.rollouts, apart.cost.updates)
+    assert whole.cost.rollouts == 15
+    assert whole.cost.updates > 15
 
 
 @each_measure
@@ -116,7 +117,7 @@ def test_mirror_images_count_as_much_as_the_table(kind: Any) -> None:
     score = MirroredScore(model, tables)
     mean = score(shots)
     torch.testing.assert_close(MirroredScore(model, turned)(turned_shots), mean)
-    assert score.rollouts == 8 * 80
+    assert score.cost.rollouts == 8 * 80
 
 
 def test_mirror_images_agree_when_nothing_moves() -> None:
@@ -134,7 +135,7 @@ def test_shots_of_another_shape_are_refused() -> None:
     tables, shots = tables_and_shots(2, 3)
     for score in (TrueScore(tables), ImaginedScore(small(RNN), tables)):
         for wrong in (shots[:, 0], shots.repeat(1, 1, 2)):
-            with pytest.raises(InvalidInput, match=r"shape \(tables, candidates, 2\)"):
+            with pytest.raises(InvalidInput, match=r"shape \(2, candidates, 2\)"):
                 score(wrong)
 
 
@@ -149,7 +150,7 @@ def test_the_true_score_counts_rollouts_and_no_updates() -> None:
     tables, shots = tables_and_shots(4, 3)
     score = TrueScore(tables)
     assert score(shots).shape == (4, 3)
-    assert (score.rollouts, score.updates, score.evaluations) == (12, 0, 0)
+    assert (score.cost.rollouts, score.cost.updates, score.cost.evaluations) == (12, 0, 0)
 
 
 def test_projected_shots_keep_their_direction_and_their_speed_within_bounds() -> None:
@@ -196,5 +197,5 @@ def test_impossible_tables_are_errors(tables: Any, message: str) -> None:
 
 def test_candidates_must_be_for_these_tables() -> None:
     tables, shots = tables_and_shots(3)
-    with pytest.raises(InvalidInput, match="each of the 3 tables; got 2"):
+    with pytest.raises(InvalidInput, match=r"each of the 3 problems; got \(2, 1, 2\)"):
         TrueScore(tables)(shots[:2])

@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["planner", "search", "table", "score"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["planner", "search", "own", "table", "score"])
 def test_examples_run_as_written(block: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(block, "planning.md", "exec"), {"__name__": "page"})
     assert capsys.readouterr().out

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import skipstone
-from skipstone.paper.tasks import cache, find_task, load, task_options
+from skipstone.paper.tasks import find_task, load, task_options
+from skipstone.paper.tasks.load import cache_path
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +46,9 @@ def test_every_option_and_the_version_are_part_of_the_key():
         *({"drop": 0.1}, {"test": 0.2}, {"validation": 0.2}, {"seed": 1}, {"balls": 3}),
         {"radius": 0.05},
     ]
-    paths = {cache.cache_path(task, task_options(task, **change)) for change in [{}, *changes]}
-    paths.add(cache.cache_path(replace(task, version=2), task.options))
-    paths.add(cache.cache_path(find_task("pixels2d"), task.options))
+    paths = {cache_path(task, task_options(task, **change)) for change in [{}, *changes]}
+    paths.add(cache_path(replace(task, version=2), task.options))
+    paths.add(cache_path(find_task("pixels2d"), task.options))
     assert len(paths) == len(changes) + 3
 
 
@@ -55,7 +56,7 @@ def test_numpy_numbers_are_the_same_options():
     task = find_task("lines")
     plain = task_options(task, seed=3, spacing=1.0)
     numpy = task_options(task, seed=np.int64(3), spacing=np.float32(1))
-    assert cache.cache_path(task, plain) == cache.cache_path(task, numpy)
+    assert cache_path(task, plain) == cache_path(task, numpy)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other"])
@@ -109,6 +110,6 @@ def test_progress_appears_only_when_it_takes_a_while(monkeypatch, capsys):
     small(trajectories=10)
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(load, "_PATIENCE", -1.0)
+    monkeypatch.setattr(load, "PATIENCE", -1.0)
     small(trajectories=1200)
     assert "making shots" in capsys.readouterr().err

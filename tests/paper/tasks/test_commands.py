@@ -7,9 +7,10 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 
-from skipstone.paper.tasks import TASKS, draw, find_task, record, task_options
-from skipstone.paper.tasks.listing import task_shapes
-from skipstone.paper.tasks.track import track_of
+from skipstone.paper.figures.sheets import draw_sheet, draw_video
+from skipstone.paper.figures.track import track_of
+from skipstone.paper.tasks import TASKS, find_task, record, task_options
+from skipstone.paper.tasks.registry import task_shapes
 
 WITHOUT_TORCH = """
 import sys
@@ -84,7 +85,7 @@ def recorded(name, count, **options):
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("count", [1, 5])
 def test_every_task_can_be_drawn(name, count, tmp_path):
-    figure = draw.draw_sheet(*recorded(name, count, jitter=0.5, drop=0.3))
+    figure = draw_sheet(*recorded(name, count, jitter=0.5, drop=0.3))
     path = tmp_path / "sheet.png"
     figure.savefig(path)
     image = iio.imread(path)[..., :3]
@@ -107,7 +108,7 @@ def test_a_track_is_the_true_path_as_far_as_it_has_come():
 @pytest.mark.parametrize("name", ["billiards1d", "billiards2d"])
 def test_every_collision_is_marked(name):
     task, options, recording = recorded(name, 4, jitter=0.5)
-    figure = draw.draw_sheet(task, options, recording)
+    figure = draw_sheet(task, options, recording)
     for row, panel in enumerate(figure.axes[:4]):
         dots = {"white": 0, "ball": 0}
         for line in panel.lines:
@@ -126,7 +127,7 @@ def test_every_collision_is_marked(name):
 def test_videos_move(name, suffix, tmp_path):
     task, options, recording = recorded(name, 2)
     path = tmp_path / f"film{suffix}"
-    draw.draw_video(task, options, recording, path)
+    draw_video(task, options, recording, path)
     frames = iio.imread(path)
     assert frames.shape[0] >= 12
     assert frames.shape[1] % 2 == frames.shape[2] % 2 == 0

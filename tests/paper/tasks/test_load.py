@@ -130,7 +130,7 @@ def test_balls_start_anywhere_with_room_in_any_order():
     [
         ({"trajectories": 0}, "trajectories must be at least 1; got 0"),
         ({"trajectories": 2}, "each of train, validation and test"),
-        ({"trajectories": 2.5}, "trajectories must be an integer; got 2.5"),
+        ({"trajectories": 2.5}, "trajectories must be a whole number; got 2.5"),
         ({"observations": 4}, "observations must be at least 5"),
         ({"spacing": 0}, "spacing must be above 0; got 0"),
         ({"spacing": "wide"}, "spacing must be a number; got 'wide'"),

@@ -1,6 +1,8 @@
 """What docs/tasks.md shows runs, and a task made as it says is drawn and loaded like any other."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +11,21 @@ import platformdirs
 import pytest
 
 import skipstone
-from skipstone.paper.tasks import TASKS, draw, record
-from skipstone.paper.tasks.listing import task_shapes
+from skipstone.paper.figures.sheets import draw_sheet
+from skipstone.paper.tasks import TASKS, Observed, Task, record
+from skipstone.paper.tasks.registry import task_shapes
 
 PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_task.py"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # What a test registers is forgotten.
+    monkeypatch.setattr(TASKS, "_things", dict(TASKS))
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -26,16 +33,56 @@ def test_every_block_runs(block):
     exec(block, {})
 
 
-def test_the_new_task_works_once_registered(monkeypatch):
-    names: dict = {}
-    exec(BLOCKS[-1], names)
-    task = names["SPIRALS"]
-    monkeypatch.setitem(TASKS, task.name, task)
-    data = skipstone.load_task("spirals", trajectories=100, jitter=0.5, drop=0.2)
+def test_the_example_is_the_page_and_short():
+    """Thirty lines: an own task, loaded, and the command with it."""
+    script = EXAMPLE.read_text()
+    task = BLOCKS[-1].partition("\n\n\n")[2].rpartition("\n\n")[0]
+    assert "skipstone.register(Task(" in task
+    assert task in script
+    assert len([line for line in script.splitlines() if line.strip()]) <= 30
+
+
+def test_the_example_runs_and_the_command_knows_its_task(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, str(EXAMPLE), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert "Sequences(batch=81, observations=30, dim=2" in run().stdout
+    assert "position and velocity of a damped spring" in run("tasks").stdout
+    assert "wrote springs.png" in run("show", "springs", "--count", "3").stdout
+    assert (tmp_path / "springs.png").stat().st_size > 10_000
+
+
+def test_the_new_task_works_like_any_other():
+    exec(BLOCKS[-1], {})
+    task = TASKS["springs"]
+    data = skipstone.load_task("springs", trajectories=100, jitter=0.5, drop=0.2, damping=0.4)
     assert len(data.train) == 81
+    assert vars(data.options)["damping"] == 0.4
+    assert len(data.events["train"]) == 0
     assert task_shapes(task) == ("10,000×30×2", "")
     few = replace(task.options, trajectories=4)
-    assert len(draw.draw_sheet(task, few, record(task, few)).axes) == 4
+    assert len(draw_sheet(task, few, record(task, few)).axes) == 4
+    with pytest.raises(skipstone.InvalidInput, match="springs has no option 'damp'"):
+        skipstone.load_task("springs", damp=0.1)
+    with pytest.raises(skipstone.InvalidInput, match="'springs' is taken"):
+        skipstone.register(Task("springs", "another", task.observe))
+
+
+@pytest.mark.parametrize(("dim", "dtype", "kind"), [(3, float, "time"), (784, np.uint8, "film")])
+def test_own_observations_of_any_width_can_be_drawn(dim, dtype, kind):
+    """Also with controls, which are no shot if there are several."""
+
+    def observe(options, times, rng):
+        values = 100 * rng.uniform(0, 1, (*times.shape, dim))
+        return Observed(values.astype(dtype), controls=np.ones((*times.shape, 1)))
+
+    task = Task("noise", "just noise", observe)
+    few = replace(task.options, trajectories=2, observations=8)
+    assert task.scene(few).kind == kind
+    figure = draw_sheet(task, few, record(task, few))
+    if kind == "time":
+        assert figure.axes[0].get_ylim()[1] > 50
 
 
 def test_the_table_has_the_true_shapes():

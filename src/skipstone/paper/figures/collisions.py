@@ -1,4 +1,4 @@
-"""Do updates happen where something happens? A picture of it, and its numbers."""
+"""Whether updates happen at collisions: when they happen, and how often they are near."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from skipstone.drawing.style import FAINT, GREY, INK, MODEL_STYLES, look, new_figure
+from skipstone.drawing.labels import key, label_at, legend_below
+from skipstone.drawing.style import FAINT, GREY, INK, new_figure, styled
 from skipstone.errors import InvalidInput
-from skipstone.evaluation.estimate import Estimate
 from skipstone.paper.examples import Example
+from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.groups import OURS, across_seeds, bars, by_task, comparable
 from skipstone.paper.measured import Measured
 from skipstone.paper.tasks.base import CONTEXT
@@ -19,6 +20,8 @@ from skipstone.paper.tasks.base import CONTEXT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_STYLE = MODEL_STYLES[OURS]
 
 _SCORES = {
     "recall": "collisions that have an update near",
@@ -29,13 +32,18 @@ _SCORES = {
 _SLACK = 1e-6
 
 
+@styled
 def updates_and_collisions(
     examples: Sequence[Example], measured: Sequence[Measured] = ()
 ) -> Figure:
-    """The PC-ODE's updates and the true collisions of some trajectories on lines of time, a panel
-    for each task, beside the shares of one that are near the other in all test data, and what
-    they would be by chance."""
-    rasters = _rasters(examples)
+    """Updates of the PC-ODE and true collisions on lines of time, a panel for each task.
+
+    Beside them the shares of one that are near the other in all test data, and by chance.
+    """
+    rasters: dict[str, list[Example]] = {}
+    for example in examples:
+        if OURS in example.predictions:
+            rasters.setdefault(example.task, []).append(example)
     scores = by_task(comparable([run for run in measured if _has_scores(run)]))
     # With pictures of some tasks, numbers of others would only distract.
     tasks = list(rasters or scores)
@@ -43,16 +51,14 @@ def updates_and_collisions(
         raise InvalidInput(
             f"there must be a {OURS} of balls that collide, for example of billiards1d; got none."
         )
-    with look():
-        figure = new_figure(8.2, 0.5 + 2.1 * len(tasks))
-        panels = figure.subplots(len(tasks), 2, squeeze=False, width_ratios=[2.4, 1])
-        for task, (raster, score) in zip(tasks, panels, strict=True):
-            raster.set_title(task, fontweight="bold")
-            _paint_raster(raster, rasters.get(task, []))
-            _paint_scores(score, scores.get(task, []))
-        panels[-1, 0].set_xlabel("time, observations since the context")
-        _legend(figure)
-        figure.canvas.draw()
+    figure = new_figure(8.2, 0.5 + 2.1 * len(tasks))
+    panels = figure.subplots(len(tasks), 2, squeeze=False, width_ratios=[2.4, 1])
+    for task, (raster, score) in zip(tasks, panels, strict=True):
+        raster.set_title(task, fontweight="bold")
+        _paint_raster(raster, rasters.get(task, []))
+        _paint_scores(score, scores.get(task, []))
+    panels[-1, 0].set_xlabel("time, observations since the context")
+    _legend(figure)
     return figure
 
 
@@ -61,77 +67,61 @@ def _has_scores(run: Measured) -> bool:
     return run.model == OURS and bool(alignment) and alignment["num_collisions"] > 0
 
 
-def _rasters(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    groups: dict[str, list[Example]] = {}
-    for example in examples:
-        if OURS in example.predictions:
-            groups.setdefault(example.task, []).append(example)
-    return groups
-
-
 def _paint_raster(axes: Axes, examples: Sequence[Example]) -> None:
+    """A row for each trajectory."""
+    axes.set_visible(bool(examples))
     if not examples:
-        axes.set_visible(False)
         return
     for row, example in enumerate(examples):
         _paint_row(axes, example, -row)
-    last = examples[0]
-    axes.set_xlim(0, (last.times[-1] - last.times[CONTEXT - 1]) / _spacing(last))
-    axes.set_ylim(0.6 - len(examples), 0.6)
-    axes.set_yticks([])
+        axes.set_xlim(0, (example.times[-1] - example.times[CONTEXT - 1]) / example.spacing)
+    axes.set(ylim=(0.6 - len(examples), 0.6), yticks=[])
     axes.spines["left"].set_visible(False)
 
 
 def _paint_row(axes: Axes, example: Example, height: float) -> None:
-    """One trajectory: what is near a collision shaded, each update filled if it is there."""
-    start, spacing = example.times[CONTEXT - 1], _spacing(example)
-    ends = example.times[-1]
+    """One trajectory: neighbourhoods of collisions shaded, updates within them filled."""
+    start, end = example.times[CONTEXT - 1], example.times[-1]
     happened = example.events.times
-    collisions = (happened[(happened > start) & (happened < ends)] - start) / spacing
+    happened = happened[(happened > start) & (happened < end)]
     # The first update is there whatever the model does.
-    updates = (example.predictions[OURS].knots[1:] - start) / spacing
+    updates, collisions = (
+        (times - start) / example.spacing
+        for times in (example.predictions[OURS].knots[1:], happened)
+    )
     near = _near(updates, collisions)
     axes.barh(np.full(len(collisions), height), 2, 0.62, left=collisions - 1, color=FAINT, lw=0)
     axes.vlines(collisions, height - 0.31, height + 0.31, color=INK, lw=1)
-    style = MODEL_STYLES[OURS]
-    for chosen, fill in ((near, style.colour), (~near, "white")):
-        axes.plot(
-            updates[chosen],
-            np.full(int(chosen.sum()), height),
-            style.marker,
-            markersize=4.5,
-            markerfacecolor=fill,
-            markeredgecolor=style.colour,
-            zorder=4,
-        )
+    for chosen, fill in ((near, _STYLE.colour), (~near, "white")):
+        heights = np.full(int(chosen.sum()), height)
+        axes.plot(updates[chosen], heights, linestyle="", zorder=4, **_dot(fill))
+
+
+def _dot(fill: str) -> dict[str, Any]:
+    """How an update is marked."""
+    edge = {"markeredgecolor": _STYLE.colour, "markersize": 4.5}
+    return {"marker": _STYLE.marker, "markerfacecolor": fill, **edge}
 
 
 def _near(
     updates: Float[np.ndarray, " updates"], collisions: Float[np.ndarray, " collisions"]
 ) -> Bool[np.ndarray, " updates"]:
     """Which updates have a collision within one observation, as an evaluation counts them."""
-    if not len(collisions):
-        return np.zeros(len(updates), dtype=bool)
-    return np.abs(updates[:, None] - collisions).min(axis=1) <= 1 + _SLACK
-
-
-def _spacing(example: Example) -> float:
-    return float(np.median(np.diff(example.times)))
+    return np.any(np.abs(updates[:, None] - collisions) <= 1 + _SLACK, axis=1)
 
 
 def _paint_scores(axes: Axes, runs: Sequence[Measured]) -> None:
-    """Recall and precision, each on a line from what they would be by chance."""
+    """Recall and precision, each on a line from its value by chance."""
+    axes.set_visible(bool(runs))
     if not runs:
-        axes.set_visible(False)
         return
-    style = MODEL_STYLES[OURS]
     for height, (name, words) in zip((1.0, 0.0), _SCORES.items(), strict=True):
         score, chance = (
-            across_seeds([run.evaluation["alignment"][key] for run in runs])
-            for key in (name, f"random_{name}")
+            across_seeds([run.evaluation["alignment"][found] for run in runs])
+            for found in (name, f"random_{name}")
         )
         axes.plot([100 * chance.value, 100 * score.value], [height] * 2, color=FAINT, lw=5)
-        for one, colour, marker in ((chance, GREY, "|"), (score, style.colour, style.marker)):
+        for one, colour, marker in ((chance, GREY, "|"), (score, _STYLE.colour, _STYLE.marker)):
             axes.errorbar(
                 100 * one.value,
                 height,
@@ -142,48 +132,25 @@ def _paint_scores(axes: Axes, runs: Sequence[Measured]) -> None:
                 markeredgewidth=2 if marker == "|" else 0,
                 elinewidth=1,
             )
-        higher = score.value >= chance.value
-        _name(axes, score, height, style.colour, right=higher)
-        _name(axes, chance, height, GREY, right=not higher)
+            # The smaller share is named at its left.
+            smaller = one is (chance if score.value >= chance.value else score)
+            place = {"ha": "right" if smaller else "left", "va": "center"}
+            point, text = (100 * one.value, height), f"{100 * one.value:.0f} %"
+            label_at(axes, point, text, colour, (-8 if smaller else 8, 0), **place)
         axes.text(0, height + 0.42, words, fontsize=8)
-    axes.set_xlim(0, 100)
-    axes.set_ylim(-0.6, 1.7)
-    axes.set_yticks([])
+    axes.set(xlim=(0, 100), ylim=(-0.6, 1.7), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter("{x:.0f} %")
 
 
-def _name(axes: Axes, share: Estimate, height: float, colour: str, right: bool) -> None:
-    axes.annotate(
-        f"{100 * share.value:.0f} %",
-        (100 * share.value, height),
-        xytext=(8 if right else -8, 0),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="center",
-        fontsize=8,
-        color=colour,
-    )
-
-
 def _legend(figure: Figure) -> None:
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    colour = MODEL_STYLES[OURS].colour
-    dot: dict[str, Any] = {
-        "linestyle": "",
-        "marker": "o",
-        "markersize": 4.5,
-        "markeredgecolor": colour,
-    }
     handles = [
-        Line2D([], [], linestyle="", marker="|", color=INK, markersize=8, label="collision"),
+        key("collision", INK, marker="|", markersize=8),
         Patch(facecolor=FAINT, label="within one observation of it"),
-        Line2D([], [], markerfacecolor=colour, label="update near one", **dot),
-        Line2D([], [], markerfacecolor="white", label="update elsewhere", **dot),
-        Line2D(
-            [], [], linestyle="", marker="|", color=GREY, markersize=8, label="by chance", mew=2
-        ),
+        key("update near one", _STYLE.colour, **_dot(_STYLE.colour)),
+        key("update elsewhere", _STYLE.colour, **_dot("white")),
+        key("by chance", GREY, marker="|", markersize=8, markeredgewidth=2),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+    legend_below(figure, handles)

@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import UInt8
 
+from skipstone.drawing import panels
+from skipstone.drawing.labels import heading, key
 from skipstone.drawing.style import (
     FIGURES,
     GREY,
     INK,
     PALETTE,
     VIDEOS,
+    animate,
     ball_colour,
     check_suffix,
+    faded,
+    frame_times,
     look,
-    new_figure,
-    pixels,
+    panel_grid,
     save_figure,
-    wipe,
+    styled,
     write_video,
 )
 from skipstone.errors import InvalidInput
-from skipstone.paper.figures.panels import (
-    draw_plane,
-    draw_time,
-    film_frame,
-    film_strip,
-    plane_limits,
-    prepare_plane,
-    prepare_time,
-)
+from skipstone.paper.figures.track import Track, track_of
 from skipstone.paper.tasks.base import Options, Scene, Task
+from skipstone.paper.tasks.events import Events, Kind
 from skipstone.paper.tasks.recording import Recording, record
 from skipstone.paper.tasks.registry import find_task, task_options
-from skipstone.paper.tasks.track import track_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FRAMES_PER_OBSERVATION = 2
-"""Moments of a video for each observation: balls are drawn between observations, too."""
-
 FRAMES_PER_SECOND = 25
 """Speed at which a video plays."""
 
-SQUARE, WIDE = (2.1, 2.1), (3.0, 1.8)
-"""Width and height of a panel in inches, of space and of time."""
+SQUARE, WIDE = 2.1, (3.0, 1.8)
+"""Size of a panel in inches: the width in the plane, width and height over time."""
 
 PAGE = 9.0
 """Width of a sheet, in inches."""
@@ -58,121 +49,14 @@ PAGE = 9.0
 HEADER = 0.35
 """Height of its title and legend."""
 
-Paint = Callable[["Axes", int, float], None]
-"""Draws trajectory `row` as far as it has come by `moment` into a panel."""
-
-
-def draw_sheet(task: Task, options: Options, recording: Recording) -> Figure:
-    """All trajectories of a recording side by side, their collisions marked."""
-    scene = task.scene(options)
-    with look():
-        if scene.kind == "film":
-            figure = _film_sheet(recording)
-        else:
-            figure, panels, paint = _stage(scene, recording)
-            for row, panel in enumerate(panels):
-                paint(panel, row, float(recording.times.max()))
-        _legend(figure, task, scene, recording)
-        # Some of the look is only asked for when a figure is rendered, so render it here.
-        figure.canvas.draw()
-    return figure
-
-
-def draw_video(task: Task, options: Options, recording: Recording, path: Path) -> None:
-    """Play all trajectories of a recording at once, into an mp4 or gif."""
-    write_video(path, _frames(task.scene(options), recording), FRAMES_PER_SECOND)
-
-
-def _frames(scene: Scene, recording: Recording) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
-    observations = recording.times.shape[1]
-    frames = FRAMES_PER_OBSERVATION * (observations - 1) + 1
-    with look():
-        figure, panels, paint = _stage(scene, recording)
-        for moment in np.linspace(0, recording.times.max(), frames):
-            for row, panel in enumerate(panels):
-                wipe(panel)
-                paint(panel, row, float(moment))
-            yield pixels(figure)
-            # Panels must not move, and laying them out takes longer than drawing them.
-            figure.set_layout_engine("none")
-
-
-def _stage(scene: Scene, recording: Recording) -> tuple[Figure, list[Axes], Paint]:
-    """A prepared panel for each trajectory, all with the same limits, and how to paint in it."""
-    count = len(recording.times)
-    if scene.kind == "film":
-        figure, panels = _grid(count, *SQUARE)
-        for panel in panels:
-            prepare_plane(panel, scene, np.zeros(2), np.ones(2))
-        return figure, panels, lambda panel, row, moment: film_frame(panel, recording, row, moment)
-    tracks = [track_of(recording, row) for row in range(count)]
-    if scene.kind == "time":
-        figure, panels = _grid(count, *WIDE)
-        for panel in panels:
-            prepare_time(panel, float(recording.times.max()))
-        figure.supxlabel("time", fontsize="medium")
-        return (
-            figure,
-            panels,
-            lambda panel, row, moment: draw_time(panel, tracks[row].until(moment), scene),
-        )
-    points = np.concatenate([track.positions.reshape(-1, 2) for track in tracks])
-    low, high = plane_limits(scene, points)
-    width, height = high - low
-    figure, panels = _grid(count, SQUARE[0], SQUARE[1] * float(height / width))
-    for panel in panels:
-        prepare_plane(panel, scene, low, high)
-    return (
-        figure,
-        panels,
-        lambda panel, row, moment: draw_plane(panel, tracks[row].until(moment), scene),
-    )
-
-
-def _grid(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """So many panels, as many to a row as fit on a page."""
-    columns = min(int(PAGE / width), count)
-    rows = -(-count // columns)
-    figure = new_figure(width * columns, height * rows + HEADER)
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
-    for spare in panels[count:]:
-        spare.set_visible(False)
-    return figure, list(panels[:count])
-
-
-def _film_sheet(recording: Recording) -> Figure:
-    count = len(recording.times)
-    figure = new_figure(PAGE, 0.8 * count + HEADER)
-    for row, panel in enumerate(figure.subplots(count, 1, squeeze=False).flat):
-        film_strip(panel, recording, row)
-    return figure
-
-
-def _legend(figure: Figure, task: Task, scene: Scene, recording: Recording) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = []
-    balls = recording.events.positions.shape[1]
-    # With more balls than colours, names would not tell them apart.
-    if scene.kind != "film" and 1 < balls <= len(PALETTE):
-        labels = scene.labels or [f"ball {ball}" for ball in range(balls)]
-        handles = [
-            Line2D([], [], color=ball_colour(ball), label=label)
-            for ball, label in enumerate(labels)
-        ]
-    if len(recording.events):
-        marks = {"marker": "o", "linestyle": "", "markersize": 4.5, "markeredgecolor": INK}
-        handles.append(Line2D([], [], markerfacecolor=INK, label="balls collide", **marks))
-        handles.append(Line2D([], [], markerfacecolor="white", label="wall", **marks))
-    figure.suptitle(task.name, x=0.005, ha="left", fontsize=12, fontweight="bold")
-    if handles:
-        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
-    else:
-        figure.text(0.99, 0.985, task.summary, ha="right", va="top", color=GREY)
-
+IMAGES = 15
+"""Most images in a film strip."""
 
 MOST_DRAWN = 100
 """Trajectories on one sheet, at most."""
+
+ARROW = 0.15
+"""Length of the arrow for a shot, as the time that the ball needs for it."""
 
 
 def show_task(name: str, sheet: Path, video: Path | None, count: int, seed: int) -> list[Path]:
@@ -192,3 +76,130 @@ def show_task(name: str, sheet: Path, video: Path | None, count: int, seed: int)
         return [sheet]
     draw_video(task, options, recording, video)
     return [sheet, video]
+
+
+@styled
+def draw_sheet(task: Task, options: Options, recording: Recording) -> Figure:
+    """All trajectories of a recording side by side, their collisions marked."""
+    scene = task.scene(options)
+    if scene.kind == "film":
+        size = PAGE, 0.8
+        figure, grid = panel_grid(len(recording.times), 1, size, HEADER)
+        for row, panel in enumerate(grid):
+            _draw_film(panel, recording, row)
+    else:
+        tracks = _tracks(recording)
+        figure, grid = _stage(scene, recording, tracks)
+        for panel, track in zip(grid, tracks, strict=True):
+            draw_track(panel, track.until(float(recording.times.max())), scene)
+    _legend(figure, task, scene, recording)
+    return figure
+
+
+def draw_video(task: Task, options: Options, recording: Recording, path: Path) -> None:
+    """Play all trajectories of a recording at once, into an mp4 or gif."""
+    scene = task.scene(options)
+    tracks = [] if scene.kind == "film" else _tracks(recording)
+    with look():
+        figure, grid = _stage(scene, recording, tracks)
+
+    def paint(moment: float) -> None:
+        for row, panel in enumerate(grid):
+            if scene.kind == "film":
+                # The last image seen at or before the moment.
+                seen = np.searchsorted(recording.times[row], moment, side="right")
+                panels.show_image(panel, recording.values[row, seen - 1])
+            else:
+                draw_track(panel, tracks[row].until(moment), scene)
+
+    moments = frame_times(recording.times.max(), recording.times.shape[1])
+    write_video(path, animate(figure, moments, paint), FRAMES_PER_SECOND)
+
+
+def draw_track(axes: Axes, track: Track, scene: Scene) -> None:
+    """A true trajectory: over time each ball is a band as wide as itself, in the plane a line from
+    light to dark. Collisions are marked."""
+    panels.draw_pocket(axes, scene)
+    for ball, path in enumerate(np.moveaxis(track.positions, 1, 0)):
+        colour = ball_colour(ball)
+        if scene.kind == "time":
+            y, radius = path[:, 0], scene.radius or 0.0
+            axes.fill_between(track.times, y - radius, y + radius, color=faded(colour, 0.18), lw=0)
+            axes.plot(track.times, y, color=colour)
+        else:
+            panels.draw_fading(axes, track.times, path, colour)
+            panels.draw_rolled(axes, scene, path, colour)
+        if scene.kind == "time" or scene.radius is None:
+            seen = panels.places(track.times[track.seen], path[track.seen])
+            axes.plot(*seen, ".", color=colour, markersize=2.5)
+        if scene.kind == "plane" and scene.radius is None:
+            axes.plot(*path[-1], "o", color=colour, markersize=5)
+    _mark_collisions(axes, track.events)
+    if track.shot is not None:
+        panels.draw_arrow(axes, track.positions[0, 0], ARROW * track.shot[1])
+
+
+def _mark_collisions(axes: Axes, events: Events) -> None:
+    """A dot where balls met; a ring where one met a wall."""
+    centres = events.positions
+    if centres.shape[-1] == 1:
+        times = np.broadcast_to(events.times[:, None, None], centres.shape)
+        centres = np.concatenate([times, centres], axis=-1)
+    rows, met = np.arange(len(events)), events.kinds == Kind.BALL
+    one = centres[rows, events.balls]
+    panels.draw_marks(axes, one[~met], "white")
+    panels.draw_meetings(axes, np.stack([one[met], centres[rows[met], events.others[met]]]))
+
+
+def _draw_film(axes: Axes, recording: Recording, row: int) -> None:
+    """Images at regular intervals of a time axis, and collisions as marks below it."""
+    seen = np.flatnonzero(recording.keep[row])
+    chosen = seen[:: -(-len(seen) // IMAGES)]
+    rows = [recording.values[row, chosen]]
+    _, below = panels.film_strip(axes, recording.times[row, chosen], rows, room=(0.5, 1.0))
+    events = recording.events[row]
+    for kind, fill in ((Kind.WALL, "white"), (Kind.BALL, INK)):
+        times = events.times[events.kinds == kind]
+        panels.draw_marks(axes, np.stack([times, np.full(len(times), below)], axis=-1), fill)
+
+
+def _tracks(recording: Recording) -> list[Track]:
+    return [track_of(recording, row) for row in range(len(recording.times))]
+
+
+def _stage(scene: Scene, recording: Recording, tracks: list[Track]) -> tuple[Figure, list[Axes]]:
+    """A prepared panel for each trajectory, all with the same limits."""
+    count, points, size = len(recording.times), None, (SQUARE, SQUARE)
+    if scene.kind == "time":
+        # Balls fill a unit box; other features are as high as they are.
+        size, points = WIDE, recording.values if scene.radius is None else None
+    elif scene.kind == "plane":
+        points = np.concatenate([track.positions.reshape(-1, 2) for track in tracks])
+        low, high = scene.limits(points)
+        width, height = high - low
+        size = SQUARE, SQUARE * float(height / width)
+    columns = min(int(PAGE / size[0]), count)
+    figure, grid = panel_grid(count, columns, size, HEADER, share=True)
+    for panel in grid:
+        panels.prepare_panel(panel, scene, float(recording.times.max()), points)
+    if scene.kind == "time":
+        figure.supxlabel("time", fontsize="medium")
+    return figure, grid
+
+
+def _legend(figure: Figure, task: Task, scene: Scene, recording: Recording) -> None:
+    handles = []
+    balls = recording.events.positions.shape[1]
+    # With more balls than colours, names would not tell them apart.
+    if scene.kind != "film" and 1 < balls <= len(PALETTE):
+        labels = scene.labels or [f"ball {ball}" for ball in range(balls)]
+        handles = [key(label, ball_colour(ball)) for ball, label in enumerate(labels)]
+    if len(recording.events):
+        for label, fill in (("balls collide", INK), ("wall", "white")):
+            mark = {"marker": "o", "markersize": 4.5, "markerfacecolor": fill}
+            handles.append(key(label, INK, **mark))
+    heading(figure, task.name)
+    if handles:
+        figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    else:
+        figure.text(0.99, 0.985, task.summary, ha="right", va="top", color=GREY)

@@ -1,12 +1,15 @@
-// Pictures of one moment. Everything follows from the data and the time, so that scrubbing
-// backwards shows what playing showed.
+// Pictures of one moment on a canvas. Everything follows from the data and the time, so that
+// scrubbing backwards shows what playing showed.
 
 const FLASH = 0.035; // How long an update glows, as a share of the whole replay.
 const PIECES = 36; // A trail fades in so many steps.
 const PALEST = 0.12; // How strong a trail is at its beginning; it ends at 1.
 const TONES = [1, 0.5, 0.3]; // Balls of a panel differ in tone: colours are for models.
 const POINT = 0.022; // Radius of what is only a point, as a share of the box.
+const SLACK = 1e-9; // Times this much later than a moment are rounding.
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 // How many of these increasing times have come.
 function countUntil(times, time) {
@@ -14,7 +17,7 @@ function countUntil(times, time) {
   let high = times.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (times[middle] <= time + 1e-9) low = middle + 1;
+    if (times[middle] <= time + SLACK) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -26,11 +29,11 @@ function glow(times, time, length) {
   return last < 0 ? 0 : Math.max(0, 1 - (time - times[last]) / (FLASH * length));
 }
 
-// Where things are at a time: on the line between the two nearest moments.
+// The row at a time, interpolated between the two nearest moments.
 function between(moments, rows, time) {
-  const after = Math.min(Math.max(countUntil(moments, time), 1), moments.length - 1);
+  const after = clamp(countUntil(moments, time), 1, moments.length - 1);
   const start = moments[after - 1];
-  const share = Math.min(Math.max((time - start) / (moments[after] - start), 0), 1);
+  const share = clamp((time - start) / (moments[after] - start), 0, 1);
   return rows[after - 1].map((x, i) => x + share * (rows[after][i] - x));
 }
 
@@ -46,120 +49,85 @@ function prepare(canvas) {
   return [pen, side];
 }
 
-// Data to pixels, and the places of balls: in the plane, or on a line over time.
-function projection(example, side) {
-  const [left, bottom, right, top] = example.box;
-  const inset = example.radius ? 1 : 0;
+// Data to pixels: lengths, and the places of all balls, in the plane or on a line over time.
+function projection({ box, radius, kind }, side) {
+  const [left, bottom, right, top] = box;
+  const inset = radius ? 1 : 0;
   const span = side - 2 * inset;
   const x = (value) => inset + (span * (value - left)) / (right - left);
   const y = (value) => side - inset - (span * (value - bottom)) / (top - bottom);
-  const plane = example.kind === "plane";
+  const pairs = (row) => row.flatMap((_, i) => (i % 2 ? [] : [[x(row[i]), y(row[i + 1])]]));
   return {
     length: (value) => (span * value) / (top - bottom),
-    balls: example.truth[0].length / (plane ? 2 : 1),
-    place: (row, ball, time) =>
-      plane ? [x(row[2 * ball]), y(row[2 * ball + 1])] : [x(time), y(row[ball])],
+    places: (row, time) => (kind === "plane" ? pairs(row) : row.map((value) => [x(time), y(value)])),
   };
 }
 
-function disc(pen, [x, y], radius) {
+// Fill or stroke what `trace` draws, or both.
+function paintShape(pen, { fill, stroke, width = 1.5, alpha = 1, dash = [] }, trace) {
+  pen.save();
+  pen.globalAlpha = alpha;
   pen.beginPath();
-  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  trace();
+  if (fill) {
+    pen.fillStyle = fill;
+    pen.fill();
+  }
+  if (stroke) {
+    Object.assign(pen, { strokeStyle: stroke, lineWidth: width, lineJoin: "round" });
+    pen.setLineDash(dash);
+    pen.stroke();
+  }
+  pen.restore();
+}
+
+function drawDisc(pen, [x, y], radius, style) {
+  paintShape(pen, style, () => pen.arc(x, y, radius, 0, 2 * Math.PI));
+}
+
+function drawFrame(pen, side, inset, corner, style) {
+  const length = side - 2 * inset;
+  paintShape(pen, style, () => pen.roundRect(inset, inset, length, length, corner));
 }
 
 function drawTrail(pen, places, colour, tone) {
-  pen.strokeStyle = colour;
-  pen.lineJoin = "round";
-  const size = Math.max(1, Math.ceil((places.length - 1) / PIECES));
-  for (let start = 0; start < places.length - 1; start += size) {
-    const end = Math.min(start + size, places.length - 1);
-    pen.globalAlpha = (PALEST + ((1 - PALEST) * end) / (places.length - 1)) * Math.max(tone, 0.6);
-    pen.beginPath();
-    for (let i = start; i <= end; i++) pen.lineTo(...places[i]);
-    pen.stroke();
+  const last = places.length - 1;
+  const size = Math.max(1, Math.ceil(last / PIECES));
+  for (let start = 0; start < last; start += size) {
+    const end = Math.min(start + size, last);
+    const alpha = (PALEST + ((1 - PALEST) * end) / last) * Math.max(tone, 0.6);
+    paintShape(pen, { stroke: colour, width: 2.2, alpha }, () => {
+      for (let i = start; i <= end; i++) pen.lineTo(...places[i]);
+    });
   }
-  pen.globalAlpha = 1;
 }
 
 function drawBall(pen, place, radius, colour, tone, surface) {
-  disc(pen, place, radius);
-  pen.fillStyle = surface;
-  pen.fill();
-  pen.globalAlpha = 0.85 * tone;
-  pen.fillStyle = colour;
-  pen.fill();
-  pen.globalAlpha = 1;
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1.5;
-  pen.stroke();
+  drawDisc(pen, place, radius, { fill: surface });
+  drawDisc(pen, place, radius, { fill: colour, alpha: 0.85 * tone });
+  drawDisc(pen, place, radius, { stroke: colour });
 }
 
 // The ring of an update: it leaves the ball and fades, or only fades where motion is unwelcome.
 function drawRing(pen, place, radius, strength, colour) {
-  disc(pen, place, radius + 3 + (STILL.matches ? 2 : 11 * (1 - strength)));
-  pen.globalAlpha = strength;
-  pen.strokeStyle = colour;
-  pen.lineWidth = 4.5;
-  pen.stroke();
-  pen.globalAlpha = 1;
+  const reach = radius + 3 + (STILL.matches ? 2 : 11 * (1 - strength));
+  drawDisc(pen, place, reach, { stroke: colour, width: 4.5, alpha: strength });
 }
 
-function drawPocket(pen, view, [x, y, reach], look) {
-  disc(pen, view.place([x, y], 0, 0), view.length(reach));
-  pen.fillStyle = look.line;
-  pen.fill();
-}
-
-// Where truth is, in a model's panel, once the model is on its own.
-function drawGhost(pen, view, row, time, radius, look) {
-  pen.setLineDash([3, 3]);
-  pen.strokeStyle = look.soft;
-  pen.lineWidth = 1.2;
-  for (let ball = 0; ball < view.balls; ball++) {
-    disc(pen, view.place(row, ball, time), radius);
-    pen.stroke();
-  }
-  pen.setLineDash([]);
-}
-
-// Small marks on the path wherever the model updated.
-function drawUpdates(pen, view, track, example, time, look) {
-  pen.strokeStyle = look.colour;
-  pen.fillStyle = look.surface;
-  pen.lineWidth = 1.4;
-  for (const update of track.updates.slice(0, countUntil(track.updates, time))) {
-    const row = between(example.moments, track.rows, update);
-    for (let ball = 0; ball < view.balls; ball++) {
-      disc(pen, view.place(row, ball, update), 2.6);
-      pen.fill();
-      pen.stroke();
-    }
-  }
-}
-
-// Observations that the model is given.
-function drawGiven(pen, view, example, time, look) {
-  pen.fillStyle = look.soft;
-  for (const given of example.observed) {
-    if (given > Math.min(time, example.context) + 1e-9) break;
-    const row = between(example.moments, example.truth, given);
-    for (let ball = 0; ball < view.balls; ball++) {
-      disc(pen, view.place(row, ball, given), 2);
-      pen.fill();
-    }
-  }
+// Small marks on paths at some times.
+function drawDots(pen, view, { moments }, rows, times, radius, style) {
+  for (const time of times)
+    for (const place of view.places(between(moments, rows, time), time))
+      drawDisc(pen, place, radius, style);
 }
 
 // Which balls to ring, and how brightly: all at a model's update, those that met at a collision.
 function flashes(track, example, time, balls) {
   const length = example.end - example.start;
-  if (track.model) {
-    const strength = glow(track.updates, time, length);
-    return Array(balls).fill(strength);
-  }
+  if (track.model) return Array(balls).fill(glow(track.updates, time, length));
   const bright = Array(balls).fill(0);
   for (const collision of example.collisions) {
-    if (collision.time > time + 1e-9) break;
+    if (collision.time > time + SLACK) break;
     for (const ball of collision.balls) bright[ball] = glow([collision.time], time, length);
   }
   return bright;
@@ -168,42 +136,37 @@ function flashes(track, example, time, balls) {
 function drawPaths(canvas, example, track, time, look) {
   const [pen, side] = prepare(canvas);
   const view = projection(example, side);
-  const point = example.radius === null;
-  const radius = point ? POINT * side : view.length(example.radius);
-  const now = between(example.moments, track.rows, time);
-  const past = countUntil(example.moments, time);
-  if (example.pocket) drawPocket(pen, view, example.pocket, look);
-  for (let ball = 0; ball < view.balls; ball++) {
-    const places = [];
-    for (let i = 0; i < past; i++) places.push(view.place(track.rows[i], ball, example.moments[i]));
-    places.push(view.place(now, ball, time));
-    pen.lineWidth = 2.2;
-    drawTrail(pen, places, look.colour, TONES[ball % TONES.length]);
+  const { moments, observed, context, pocket } = example;
+  const open = example.radius === null;
+  const radius = open ? POINT * side : view.length(example.radius);
+  const now = view.places(between(moments, track.rows, time), time);
+  const past = track.rows.slice(0, countUntil(moments, time));
+  const places = [...past.map((row, i) => view.places(row, moments[i])), now];
+  const tone = (ball) => TONES[ball % TONES.length];
+  if (pocket) {
+    const [[centre], reach] = [view.places(pocket.slice(0, 2)), view.length(pocket[2])];
+    drawDisc(pen, centre, reach, { fill: look.line });
   }
+  now.forEach((_, ball) => drawTrail(pen, places.map((at) => at[ball]), look.colour, tone(ball)));
   if (track.model) {
-    drawGiven(pen, view, example, time, look);
-    drawUpdates(pen, view, track, example, time, look);
+    const given = observed.slice(0, countUntil(observed, Math.min(time, context)));
+    drawDots(pen, view, example, example.truth, given, 2, { fill: look.soft });
+    const updates = track.updates.slice(0, countUntil(track.updates, time));
+    const mark = { fill: look.table, stroke: look.colour, width: 1.4 };
+    drawDots(pen, view, example, track.rows, updates, 2.6, mark);
   }
-  const bright = flashes(track, example, time, view.balls);
-  for (let ball = 0; ball < view.balls; ball++) {
-    const place = view.place(now, ball, time);
-    const colour = track.model && time < example.context ? look.soft : look.colour;
-    drawBall(pen, place, radius, colour, TONES[ball % TONES.length], look.surface);
+  const bright = flashes(track, example, time, now.length);
+  const colour = track.model && time < context ? look.soft : look.colour;
+  now.forEach((place, ball) => {
+    drawBall(pen, place, radius, colour, tone(ball), look.table);
     if (bright[ball] > 0) drawRing(pen, place, radius, bright[ball], look.flash);
+  });
+  // Where truth is, in a model's panel, once the model is on its own.
+  if (track.model && time > context) {
+    const ghost = { stroke: look.soft, width: 1.2, dash: [3, 3] };
+    drawDots(pen, view, example, example.truth, [time], radius, ghost);
   }
-  if (track.model && time > example.context) {
-    const truth = between(example.moments, example.truth, time);
-    drawGhost(pen, view, truth, time, radius, look);
-  }
-  drawWalls(pen, side, example.radius === null ? look.faint : look.wall);
-}
-
-function drawWalls(pen, side, colour) {
-  pen.strokeStyle = colour;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  pen.roundRect(1, 1, side - 2, side - 2, 7);
-  pen.stroke();
+  drawFrame(pen, side, 1, 7, { stroke: open ? look.faint : look.soft, width: 2 });
 }
 
 // An image has no balls to ring, so its frame lights up.
@@ -211,16 +174,9 @@ function drawFilm(canvas, example, track, time, look) {
   const [pen, side] = prepare(canvas);
   const index = Math.max(0, countUntil(example.moments, time) - 1);
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(filmImage(track.frames[index], example.side), 0, 0, side, side);
-  const strength = Math.max(...flashes(track, example, time, example.balls));
-  if (strength <= 0) return;
-  pen.globalAlpha = strength;
-  pen.strokeStyle = look.flash;
-  pen.lineWidth = 10;
-  pen.beginPath();
-  pen.roundRect(0, 0, side, side, 8);
-  pen.stroke();
-  pen.globalAlpha = 1;
+  pen.drawImage(filmImage(track.rows[index], example.side), 0, 0, side, side);
+  const alpha = Math.max(...flashes(track, example, time, example.balls));
+  if (alpha > 0) drawFrame(pen, side, 0, 8, { stroke: look.flash, width: 10, alpha });
 }
 
 const small = document.createElement("canvas");

@@ -1,4 +1,4 @@
-"""Examples as the data that the page's viewer reads."""
+"""Examples as JSON for the page's viewer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from skipstone.drawing.scene import MARGIN
 from skipstone.errors import InvalidInput
 from skipstone.paper.examples import Example, Prediction
 from skipstone.paper.tasks.base import CONTEXT
@@ -15,22 +16,18 @@ from skipstone.paper.tasks.events import Kind
 from skipstone.paper.tasks.registry import find_task
 
 DIGITS = 4
-"""Decimals of numbers: finer than a screen's pixels, and half the size of all of them."""
+"""Decimals of numbers: finer than a screen's pixels, at half the size."""
 
 FILM_STRIDE = 4
-"""Of the moments of a film, every so-manieth is kept, which leaves two for each observation. An
-image weighs as much as forty moments of two balls, and eight for each observation would make a
-page of 3 MB; in half an interval a ball moves by less than a pixel."""
-
-MARGIN = 0.08
-"""Room around paths in the open, as a share of their extent."""
+"""Every fourth moment of a film is kept, two for each observation: in half an interval a ball moves
+by less than a pixel, and all moments would make a page of 3 MB."""
 
 ORDER = ("RNN", "PC-ODE", "ODE-RNN")
-"""Models from left to right; others come after them."""
+"""Models from left to right, before all others."""
 
 
 def replay(example: Example) -> dict[str, Any]:
-    """An example as JSON can hold it: numbers are rounded, images are bytes in base64."""
+    """An example as JSON: numbers are rounded, images are bytes in base64."""
     film = example.scene.kind == "film"
     kept = np.arange(0, len(example.moments), FILM_STRIDE if film else 1)
     models = sorted(
@@ -74,7 +71,7 @@ def _model(title: str, example: Example, prediction: Prediction, kept: np.ndarra
 
 
 def _collisions(example: Example) -> list[dict[str, Any]]:
-    """When which balls met, and whether it was a wall that they met."""
+    """Time, balls and kind of each collision."""
     events = example.events
     return [
         {
@@ -89,9 +86,9 @@ def _collisions(example: Example) -> list[dict[str, Any]]:
 
 
 def _box(example: Example) -> Float[np.ndarray, " corners=4"]:
-    """Left, bottom, right and top of what is drawn: a square, for paths in the plane.
+    """Left, bottom, right and top of the picture: a square, for paths in the plane.
 
-    Only what is true counts, so that a model that has lost its way cannot shrink the picture.
+    Only true paths count, so that a model that has lost its way cannot shrink the picture.
     """
     if example.scene.kind == "time":
         return np.array([example.times[0], 0.0, example.times[-1], 1.0])
@@ -105,7 +102,7 @@ def _box(example: Example) -> Float[np.ndarray, " corners=4"]:
 
 
 def _rounded(values: np.ndarray) -> list[Any]:
-    """Nested lists of rounded numbers; JSON has no word for one that is not finite but null."""
+    """Nested lists of rounded numbers; null for those that are not finite, which JSON lacks."""
     rounded = np.round(values.astype(float), DIGITS)
     return np.where(np.isfinite(rounded), rounded, np.array(None)).tolist()
 

@@ -19,7 +19,7 @@ class Viewer {
     // Tells of every panel when it first has a size, and when that changes.
     this.sizes = new ResizeObserver(() => this.show());
     this.frame = null; // The next frame of the animation, while it plays.
-    this.tabs = examples.map((example) => find(".tasks").appendChild(makeTab(example)));
+    this.tabs = examples.map((example) => find(".tasks").appendChild(element("button", "", example.task)));
     this.listen();
     this.select(0);
   }
@@ -76,7 +76,7 @@ class Viewer {
 
   seek(time) {
     const { start, end } = this.example;
-    this.time = Math.min(Math.max(Number(time), start), end);
+    this.time = clamp(Number(time), start, end);
     this.show();
   }
 
@@ -104,7 +104,7 @@ class Viewer {
   advance(now) {
     const { start, end } = this.example;
     // A page in the background gets no frames: it goes on where it stopped.
-    const passed = Math.min(Math.max(now - this.last, 0), LONGEST_FRAME) / 1000;
+    const passed = clamp(now - this.last, 0, LONGEST_FRAME) / 1000;
     this.last = now;
     this.frame = requestAnimationFrame((next) => this.advance(next));
     this.seek(this.time + (passed * Number(this.parts.speed.value) * (end - start)) / SECONDS);
@@ -118,7 +118,7 @@ class Viewer {
     const past = countUntil(observed, this.time);
     const here = Math.abs(observed[past - 1] - this.time) < 1e-6;
     const next = direction > 0 ? past : here ? past - 2 : past - 1;
-    this.seek(observed[Math.min(Math.max(next, 0), observed.length - 1)]);
+    this.seek(observed[clamp(next, 0, observed.length - 1)]);
   }
 
   // Keys belong to the viewer when it has the focus, or when nothing has and it is on screen.
@@ -139,10 +139,9 @@ class Viewer {
 // Some browsers do not play videos from data addresses; all play them from memory.
 function loadVideo(video) {
   const [head, content] = video.src.split(",");
-  const bytes = Uint8Array.from(atob(content), (character) => character.charCodeAt(0));
   const type = head.slice("data:".length, head.indexOf(";"));
   // Phones show a first picture only when asked for a moment after the start.
-  video.src = `${URL.createObjectURL(new Blob([bytes], { type }))}#t=0.001`;
+  video.src = `${URL.createObjectURL(new Blob([bytesOf(content)], { type }))}#t=0.001`;
 }
 
 document.querySelectorAll('video[src^="data:"]').forEach(loadVideo);

@@ -27,6 +27,6 @@ __all__ = [
 ]
 
 if find_spec("gymnasium") is not None:
-    from skipstone.paper.pool.environment import register
+    from skipstone.paper.pool.environment import register_environment
 
-    register()
+    register_environment()

@@ -32,7 +32,7 @@ from skipstone.paper.tasks.shots import (
 )
 
 NAME = "skipstone/Pool-v0"
-"""What to ask Gymnasium for."""
+"""Name of the environment in Gymnasium."""
 
 INCHES = 3.0
 """Width of a rendered table; 480 pixels."""
@@ -41,8 +41,8 @@ INCHES = 3.0
 class Velocities(spaces.Box):
     """Velocities of the cue ball: two numbers whose length lies within `SPEEDS`.
 
-    Drawn like the shots in the training data, not evenly from the square around them. With a
-    `count` it holds so many at once, one for each environment of a vector.
+    Samples are drawn like the shots in the training data, not evenly from a square. With a `count`
+    there is one for each environment of a vector.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -70,7 +70,7 @@ class Velocities(spaces.Box):
 
 @batch_space.register(Velocities)
 def _velocities_of_many(space: Velocities, n: int = 1) -> Velocities:
-    """Gymnasium's own would be the square around them."""
+    """The space of a vector of environments; Gymnasium's own would be a square."""
     many = Velocities(n)
     many.seed(int(space.np_random.integers(2**31)))
     return many
@@ -79,13 +79,13 @@ def _velocities_of_many(space: Velocities, n: int = 1) -> Velocities:
 class Pool(gymnasium.Env[Float[np.ndarray, "4"], Float[np.ndarray, "2"]]):
     """Sink the target ball with one shot.
 
-    An episode is one step. Both balls lie still; the action is the velocity given to the cue ball;
-    the true simulator plays 35 observations, 0.05 apart. The reward is 1 if by then the target has
-    come within 0.17 of the pocket at (1, 0), at any time, and 0 otherwise.
+    An episode is one step. Both balls lie still; the action is the velocity of the cue ball; the
+    true simulator plays 35 observations, 0.05 apart. The reward is 1 if the target comes within
+    0.17 of the pocket at (1, 0), at any time until then, and 0 otherwise.
 
-    Observations are x and y of the cue ball and of the target, before and after. `info` of a step
-    holds `success`, `pocket_distance`, the closest the target came, and `trajectory`, where both
-    balls were at each of the 36 observations.
+    Observations are x and y of the cue ball and of the target, before and after the shot. `info` of
+    a step has `success`, `pocket_distance`, the closest the target came, and `trajectory`, the
+    positions of both balls at each of the 36 observations.
 
     `reset(options={"table": [[x, y], [x, y]]})` sets the balls instead of drawing them.
     """
@@ -139,13 +139,13 @@ class Pool(gymnasium.Env[Float[np.ndarray, "4"], Float[np.ndarray, "2"]]):
             return pixels(figure)
 
     def _observed(self, balls: Float[np.ndarray, "2 2"]) -> Float[np.ndarray, 4]:
-        """Single precision can round a ball into the wall, by a hair."""
+        """An observation; clipped, as single precision can round a ball into the wall."""
         space = self.observation_space
         assert isinstance(space, spaces.Box)
         return np.clip(balls.ravel().astype(np.float32), space.low, space.high)
 
 
-def register() -> None:
-    """Make the table known to Gymnasium, once."""
+def register_environment() -> None:
+    """Register the table with Gymnasium, once."""
     if NAME not in gymnasium.registry:
         gymnasium.register(NAME, entry_point="skipstone.paper.pool.environment:Pool")

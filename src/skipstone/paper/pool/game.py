@@ -1,15 +1,13 @@
-"""The game of one shot at pool, as planners see it: what can be done, and how good it is."""
+"""One shot at pool as a planning problem: the actions, and scores of them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput
@@ -26,12 +24,9 @@ from skipstone.paper.tasks.shots import (
     random_shots,
 )
 from skipstone.path import Path
-from skipstone.planning.planners import Actions, Scores
+from skipstone.planning.planners import Actions
+from skipstone.planning.scores import BatchScore, Controls, Cost, Measure, RolloutScore
 from skipstone.sequences import Sequences
-
-ROWS = 1_000
-"""Candidates that are rolled out together: enough to fill the machine, few enough for its cache. A
-thousand for the same table read its context once."""
 
 MIRRORS = torch.tensor(
     [
@@ -44,10 +39,7 @@ MIRRORS = torch.tensor(
 """The symmetries of a square about its centre, the identity first."""
 
 CENTRE = 0.5
-"""Of the table, on both axes."""
-
-Measure = Callable[[Path], Float[Tensor, " rows"]]
-"""How bad each path of a batch is."""
+"""Centre of the table, on both axes."""
 
 
 class ShotSpace:
@@ -59,168 +51,112 @@ class ShotSpace:
         return torch.as_tensor(shots.reshape(problems, candidates, 2), dtype=torch.float32)
 
     def project(self, actions: Actions) -> Actions:
-        """The same direction, at the nearest speed there is; from no direction, to the right."""
+        """The same direction, at the nearest allowed speed; no direction becomes to the right."""
         speed = actions.norm(dim=-1, keepdim=True)
         right = torch.tensor([1.0, 0.0]).to(actions)
         direction = torch.where(speed > 0, actions / speed, right)
         return direction * speed.clamp(*SPEEDS)
 
 
-class _Score(ABC):
-    """What scores have in common: tables, checked, and candidates in batches."""
+class TrueScore(BatchScore):
+    """The true distance to the pocket, from the simulator: the upper bound for every model."""
 
-    rollouts_each = 1
-    """Rollouts that a candidate costs."""
-
-    def __init__(self, tables: Any):
+    def __init__(self, tables: Any, cost: Cost | None = None):
         self.tables = checked_tables(tables)
-        self.rollouts = 0
-        """Rollouts so far."""
-        self.updates = 0
-        """Cell updates that took."""
-        self.evaluations = 0
-        """Evaluations of an ODE's right-hand side that took."""
-        self.watch: Callable[[int], None] = lambda rollouts: None
-        """Called after every batch with the rollouts so far."""
-
-    def __call__(self, actions: Tensor) -> Scores:
-        """How close the target comes to the pocket, for each candidate of each table."""
-        return self.measured(actions)[..., 0]
-
-    def measured(self, actions: Tensor) -> Float[Tensor, "problems candidates measures"]:
-        """The same by each of several measures, from one rollout."""
-        if actions.ndim != 3 or actions.shape[2] != 2:
-            raise InvalidInput(
-                "shots must have shape (tables, candidates, 2), velocities of the cue ball; got "
-                f"{tuple(actions.shape)}."
-            )
-        problems, candidates, _ = actions.shape
-        if problems != len(self.tables):
-            raise InvalidInput(
-                f"there must be candidates for each of the {len(self.tables)} tables; got "
-                f"{problems} rows of them."
-            )
-        tables = np.repeat(self.tables, candidates, axis=0)
-        scores = []
-        for start, shots in enumerate(actions.flatten(0, 1).split(ROWS)):
-            scores.append(self._score(tables[start * ROWS :][: len(shots)], shots))
-            self.rollouts += len(shots) * self.rollouts_each
-            self.watch(self.rollouts)
-        return torch.cat(scores).reshape(problems, candidates, -1)
-
-    @abstractmethod
-    def _score(
-        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, "rows measures"]:
-        """The scores of one shot at each table."""
-
-
-class TrueScore(_Score):
-    """What truly happens, from the simulator, exact at all times: the best a model could do."""
+        super().__init__(len(self.tables), width=2, cost=cost)
 
     def _score(
-        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
+        self, problems: Int[Tensor, " rows"], actions: Float[Tensor, "rows 2"]
     ) -> Float[Tensor, "rows measures"]:
-        distance = pocket_distance(play(tables, shots.detach().double().numpy()))
-        return torch.as_tensor(distance[:, None], dtype=shots.dtype)
+        motion = play(self.tables[problems.numpy()], actions.detach().double().numpy())
+        self.cost.add(len(actions))
+        return torch.as_tensor(pocket_distance(motion)[:, None], dtype=actions.dtype)
 
 
-class ImaginedScore(_Score):
-    """What a model trained on `shots` imagines, by rolling it out.
+class ImaginedScore(RolloutScore):
+    """The distance to the pocket that a model trained on `shots` predicts.
 
-    Each of `measures` makes a score of an imagined path: `closest_observation` as in the paper, or
-    `closest_approach`, at all times, since a ball that is fast passes the pocket between two
-    observations. Scores can be differentiated by the shots.
+    Each of `measures` makes a score of a predicted path: `closest_observation` as in the paper, or
+    `closest_approach`, at all times, since a fast ball passes the pocket between two observations.
     """
 
-    def __init__(self, model: Any, tables: Any, *measures: Measure):
-        super().__init__(tables)
-        self.model = checked_model(model)
-        self.measures = measures or (closest_observation,)
-
-    def _score(
-        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, "rows measures"]:
-        return self._imagined(tables, shots, self.measures)
-
-    def _imagined(
-        self,
-        tables: Float[np.ndarray, "rows 2 2"],
-        shots: Float[Tensor, "rows 2"],
-        measures: Sequence[Measure],
-    ) -> Float[Tensor, "rows measures"]:
-        with torch.inference_mode(not shots.requires_grad):
-            path = imagine(self.model, tables, shots)
-            score = torch.stack([measure(path) for measure in measures], dim=1)
-        self.updates += int(path.num_updates.sum())
-        self.evaluations += int(path.num_evaluations.sum())
-        # Outside inference mode, so that scores are tensors like any others.
-        return score.clone()
+    def __init__(self, model: Any, tables: Any, *measures: Measure, cost: Cost | None = None):
+        self.tables = checked_tables(tables)
+        super().__init__(
+            checked_model(model),
+            *_before_shot(model, self.tables),
+            *(measures or (closest_observation,)),
+            width=2,
+            cost=cost,
+        )
 
 
-class MirroredScore(ImaginedScore):
-    """What a model imagines of a shot and of its seven mirror images, on average, at all times.
+class MirroredScore(BatchScore):
+    """The mean predicted distance of a shot and of its seven mirror images, at all times.
 
-    The table is a square: turned over or around, the same happens on it. A model has learned that
-    only roughly, so that it errs differently on each, and less on average. A candidate costs eight
-    rollouts.
+    The table is a square: its symmetries change nothing. A model has learned that only roughly, so
+    it errs differently on each image, and less on average. A candidate costs eight rollouts.
     """
 
-    rollouts_each = len(MIRRORS)
-
-    def __init__(self, model: Any, tables: Any):
-        super().__init__(model, tables)
-
-    def _score(
-        self, tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-    ) -> Float[Tensor, "rows measures"]:
-        scores = []
-        for mirror in MIRRORS:
-            turn = mirror.double().numpy()
-            pocket = CENTRE + turn @ (np.array(POCKET) - CENTRE)
-            seen = CENTRE + (tables - CENTRE) @ turn.T
+    def __init__(self, model: Any, tables: Any, cost: Cost | None = None):
+        tables = checked_tables(tables)
+        super().__init__(len(tables), width=2, cost=cost)
+        self._views = []
+        for mirror in MIRRORS.double().numpy():
+            pocket = CENTRE + mirror @ (np.array(POCKET) - CENTRE)
             measure = partial(closest_approach, pocket=tuple(pocket.tolist()))
-            scores.append(self._imagined(seen, shots @ mirror.T.to(shots), [measure]))
+            mirrored = CENTRE + (tables - CENTRE) @ mirror.T
+            self._views.append(ImaginedScore(model, mirrored, measure, cost=self.cost))
+
+    def _score(
+        self, problems: Int[Tensor, " rows"], actions: Float[Tensor, "rows 2"]
+    ) -> Float[Tensor, "rows measures"]:
+        views = zip(self._views, MIRRORS.to(actions), strict=True)
+        scores = [view._score(problems, actions @ mirror.T) for view, mirror in views]
         return torch.stack(scores).mean(0)
 
 
 def imagine(
     model: Model[Any], tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
 ) -> Path:
-    """A model's idea of what each shot does."""
-    context = struck(model, tables, shots)
-    moment = (model.config.num_context - 1) * SPACING
-    later = [moment + SPACING], context.values.new_zeros(len(context), 1, 2)
-    return model.rollout(context, moment + AFTER_SHOT * SPACING, controls=later)
+    """The path a model predicts for one shot at each table."""
+    score = RolloutScore(model, *_before_shot(model, tables), closest_observation)
+    return score.rollout(torch.arange(len(shots)), shots)
 
 
-def struck(
-    model: Model[Any], tables: Float[np.ndarray, "rows 2 2"], shots: Float[Tensor, "rows 2"]
-) -> Sequences:
-    """What a model sees before each shot: as in the data, the cue ball is struck at the last
-    observation of a context in which nothing moves."""
-    count, weight = model.config.num_context, next(model.parameters())
-    place = torch.as_tensor(tables).reshape(len(tables), 1, 4).to(weight)
-    controls = torch.nn.functional.pad(shots[:, None].to(weight), (0, 0, count - 1, 0))
-    return Sequences.from_array(place.expand(-1, count, -1), SPACING, controls=controls)
+def _before_shot(
+    model: Model[Any], tables: Float[np.ndarray, "rows 2 2"]
+) -> tuple[Sequences, Controls, float]:
+    """Context, controls and end of a rollout: as in the data, balls at rest are observed until the
+    cue ball is struck, at the last observation of the context."""
+    count = model.config.num_context
+    moment = (count - 1) * SPACING
+    places = torch.as_tensor(tables).reshape(-1, 1, 4).expand(-1, count, -1)
+    still = places.new_zeros(len(places), count, 2)
+    context = Sequences.from_array(places, SPACING, controls=still)
+
+    def controls(shots: Float[Tensor, "rows 2"]) -> tuple[Tensor, tuple[list[float], Tensor]]:
+        return shots, ([moment + SPACING], shots.new_zeros(len(shots), 1, 2))
+
+    return context, controls, moment + AFTER_SHOT * SPACING
 
 
 def closest_observation(path: Path) -> Float[Tensor, " rows"]:
-    """How close the target comes to the pocket at the observations after the shot."""
+    """Closest distance of the target to the pocket at the observations after the shot."""
     return _from_pocket(path, _observations(path), POCKET).norm(dim=-1).amin(1)
 
 
 def closest_approach(path: Path, pocket: tuple[float, float] = POCKET) -> Float[Tensor, " rows"]:
-    """How close the target comes to the pocket at any time.
+    """Closest distance of the target to the pocket at any time.
 
-    A path is measured along chords, each to its closest point. They join its knots, where it may
-    turn, and the observations, between which it bends only slightly.
+    It is measured along chords between knots, where the path may turn, and observations, between
+    which it bends only slightly.
     """
     knots = path.knots.minimum(path.end[:, None])
     times = torch.cat([knots, _observations(path)], dim=1).sort(dim=1).values
     offset = _from_pocket(path, times, pocket)
     begin, chord = offset[:, :-1], offset.diff(dim=1)
-    # A knot at an observation makes a chord without length: any share of it will do.
+    # A knot at an observation makes a chord of no length: any point of it will do.
     squared = chord.square().sum(-1).clamp(min=torch.finfo(chord.dtype).tiny)
     foot = (-(begin * chord).sum(-1) / squared).clamp(0, 1)
     return (begin + foot[..., None] * chord).norm(dim=-1).amin(1)
@@ -239,7 +175,7 @@ def _from_pocket(
 
 
 def checked_tables(tables: Any) -> Float[np.ndarray, "problems 2 2"]:
-    """Tables as an array, if two balls can lie like that."""
+    """Tables as an array; raise unless two balls can lie like that."""
     tables = np.asarray(tables, dtype=np.float64)
     if tables.ndim != 3 or tables.shape[1:] != (2, 2) or len(tables) == 0:
         raise InvalidInput(
@@ -253,7 +189,7 @@ def checked_tables(tables: Any) -> Float[np.ndarray, "problems 2 2"]:
 
 
 def checked_shots(shots: Any) -> Float[np.ndarray, "problems 2"]:
-    """Shots as an array, if they are allowed."""
+    """Shots as an array; raise unless they are allowed."""
     shots = np.asarray(shots, dtype=np.float64)
     if shots.ndim != 2 or shots.shape[1] != 2:
         raise InvalidInput(
@@ -275,11 +211,10 @@ def checked_shots(shots: Any) -> Float[np.ndarray, "problems 2"]:
 
 
 def checked_model(model: Any) -> Model[Any]:
-    """The model, if it can imagine shots."""
+    """The model; raise unless it was trained on shots."""
     config = model.config if isinstance(model, Model) else None
     if config is None or (config.dim, config.control) != (4, 2):
-        kind = type(model).__name__
-        what = f"a {kind}"
+        what = f"a {type(model).__name__}"
         if config is not None:
             what += f" of data with {config.dim} features and {config.control} controls"
         raise InvalidInput(

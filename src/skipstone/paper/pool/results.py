@@ -1,4 +1,4 @@
-"""The planning experiment from run folders to files: results, a table, a figure."""
+"""The planning experiment from run folders to files: it resumes, and writes results as a table."""
 
 from __future__ import annotations
 
@@ -8,60 +8,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
-from rich.table import Column, Table
 
-from skipstone.console import show_progress
-from skipstone.drawing.style import (
-    GREY,
-    faded,
-    label_ends,
-    look,
-    new_figure,
-    save_figure,
-    series_styles,
-    write_video,
-)
-from skipstone.errors import InvalidInput
+from skipstone.console import markdown_table, show_progress, text_table
+from skipstone.drawing.style import save_figure, write_video
+from skipstone.errors import InvalidInput, require_seed
 from skipstone.files import read_json, write_json
-from skipstone.models.base import Model
+from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.paper.pool.experiment import (
-    SIMULATOR,
     Kept,
     Settings,
+    in_the_paper,
     plan_mirrored,
     run_experiment,
 )
-from skipstone.paper.pool.game import ImaginedScore, MirroredScore, TrueScore, closest_approach
+from skipstone.paper.pool.game import TrueScore
 from skipstone.paper.tasks.shots import POCKET_RADIUS, SHOTS, random_tables
-from skipstone.training.fit import check_seed
 from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, sha256
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from rich.table import Table
 
 RESULTS, FIGURE = "planning.json", "planning.png"
-"""Files the experiment writes."""
+"""Files that the experiment writes."""
 
 UNFINISHED = "planning-unfinished-{tables}-{rollouts}-{seed}.json"
-"""Where it keeps the results of those who have played, until all have."""
+"""File with the results of those who have played, until all have."""
 
 COLUMNS = ["model", "planner", "measured", "success %", "updates", "evals", "s/shot"]
-"""Of the table of results."""
+"""Columns of the table of results."""
 
 SHOT_PICTURE, SHOT_ANIMATION = "shot.png", "shot.gif"
 """Files about one planned shot."""
 
 
 def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]:
-    """The runs in these folders, or, if there are none, those of the first place that has any
-    finished ones on shots; by the names of their models."""
+    """The runs in these folders, by the names of their models.
+
+    Without folders, those of the first place that has finished runs on shots.
+    """
     if folders:
         runs = [Run(folder) for folder in folders]
     else:
-        found = ([run for run in list_runs(place) if _can_play(run)] for place in places)
-        runs = next((runs for runs in found if runs), [])
+        finished = ([run for run in list_runs(place) if run.finished] for place in places)
+        found = ([run for run in runs if _task_of(run) == SHOTS.name] for runs in finished)
+        runs = next(filter(None, found), [])
     if not runs:
         raise InvalidInput(
             f"there must be a finished run on {SHOTS.name} to plan with; found none in "
@@ -69,30 +60,30 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
             f"{SHOTS.name} pcode"
         )
     for run in runs:
-        task = run.config.get("data", {}).get("task")
-        if task != SHOTS.name:
+        if _task_of(run) != SHOTS.name:
             raise InvalidInput(
                 f"a planner's model must have been trained on {SHOTS.name}; {run.folder} was "
-                f"trained on {task or 'data of its own'}. Train one: skipstone train "
+                f"trained on {_task_of(run) or 'data of its own'}. Train one: skipstone train "
                 f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
             )
     kinds = [run.config["model"]["kind"] for run in runs]
-    order = sorted(range(len(runs)), key=lambda i: (list(TITLES).index(kinds[i]), i))
-    return {_name(runs[i], kinds, runs): runs[i] for i in order}
+    # Ours first, in the order of their titles; sorting keeps the order of the rest.
+    known = [*TITLES, *kinds]
+    runs = sorted(runs, key=lambda run: known.index(run.config["model"]["kind"]))
+    return {_name(run, kinds, runs): run for run in runs}
 
 
 def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
-    """The title of a run's model, where that or else the folder's name tells it apart; or else
-    the whole path."""
+    """The shortest unique name of a run: its model's title, its folder's name, or its path."""
     kind, folder = run.config["model"]["kind"], run.folder
     if kinds.count(kind) == 1:
-        return TITLES[kind]
+        return str(TITLES.get(kind, kind))
     same = {other.folder for other in runs if other.folder.name == folder.name}
     return folder.name if len(same) == 1 else str(folder)
 
 
-def _can_play(run: Run) -> bool:
-    return run.finished and run.config.get("data", {}).get("task") == SHOTS.name
+def _task_of(run: Run) -> str | None:
+    return run.config.get("data", {}).get("task")
 
 
 def report_experiment(
@@ -102,12 +93,12 @@ def report_experiment(
     only_new: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Table:
-    """Run the experiment, keep its results and its figure in a folder, and return its table.
+    """Run the experiment, write its results and figure into a folder, and return its table.
 
-    What an interrupted one has found is kept there, too, and taken over. With `only_new` so are
-    finished results of the same weights, tables and rollouts. `tell` hears of it.
+    It takes over what an interrupted one has found. With `only_new` it also takes over finished
+    results of the same weights, tables and rollouts. `tell` is called with a line about each.
     """
-    models: dict[str, Model[Any]] = {name: run.load() for name, run in runs.items()}
+    models = {name: run.load() for name, run in runs.items()}
     about = {
         name: {
             "run": run.folder.name,
@@ -150,8 +141,8 @@ def report_experiment(
 def _recorded(
     file: Path, settings: Settings, about: dict[str, dict[str, Any]]
 ) -> dict[str, tuple[list[dict[str, Any]], str]]:
-    """Results in a file of contestants with the same weights, and the commit that they played
-    with, by the names that they have now."""
+    """Results in a file of contestants with the same weights, and the commit they played with, by
+    the names that they have now."""
     content = read_json(file) if file.is_file() else {}
     if content.get("settings") != asdict(settings):
         return {}
@@ -166,12 +157,10 @@ def _recorded(
 
 
 def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple[str, list[Path]]:
-    """Plan one shot at a random table, then draw and animate it; say how it went, and what was
-    written."""
-    check_seed(seed)
+    """Plan one shot at a random table, then draw and animate it: how it went, and files written."""
+    require_seed(seed)
     model, tables = run.load(), random_tables(np.random.default_rng(seed), 1)
-    score, closer = ImaginedScore(model, tables, closest_approach), MirroredScore(model, tables)
-    plan = plan_mirrored(score, closer, rollouts, lambda: np.random.default_rng([seed, 1]))
+    plan = plan_mirrored(model, tables, rollouts, lambda: np.random.default_rng([seed, 1]))
     truth = float(TrueScore(tables)(plan.actions[:, None]))
     said = (
         f"{name} imagined that the target comes within {float(plan.scores[0]):.3f} of the pocket "
@@ -186,35 +175,24 @@ def show_shot(name: str, run: Run, rollouts: int, seed: int, out: Path) -> tuple
 
 
 def results_table(content: dict[str, Any]) -> Table:
-    """Success with all rollouts, and what it costs, a line for each way to plan."""
+    """Success with all rollouts, and its cost: one line for each way to plan."""
     size = content["settings"]
-    table = Table(
-        # Names of runs can be long; they are what may be broken.
-        Column(COLUMNS[0], overflow="fold"),
-        *(Column(title, no_wrap=True) for title in COLUMNS[1:3]),
-        *(Column(title, justify="right", no_wrap=True) for title in COLUMNS[3:]),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        caption=f"{size['rollouts']:,} rollouts a shot, {size['tables']} tables; updates and evals "
-        "(of an ODE's right-hand side) are of one rollout.",
+    caption = (
+        f"{size['rollouts']:,} rollouts a shot, {size['tables']} tables; updates and evals (of an "
+        "ODE's right-hand side) are of one rollout."
     )
-    for row in _rows(content):
-        table.add_row(*row)
-    return table
+    return text_table(COLUMNS, _rows(content), caption, words=3)
 
 
 def results_markdown(content: dict[str, Any]) -> str:
     """The same table for a page."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS), *_rows(content)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return markdown_table(COLUMNS, _rows(content))
 
 
 def _rows(content: dict[str, Any]) -> Iterator[list[str]]:
     for result in content["results"]:
         name, success = result["contestant"], result["success"][-1]
-        timed = result["planner"] == "random" and _as_in_the_paper(result)
-        seconds = content["seconds_per_shot"][name]["value"] if timed else None
+        seconds = content["seconds_per_shot"][name]["value"] if in_the_paper(result) else None
         low, value, high = (100 * success[key] for key in ("low", "value", "high"))
         yield [
             name,
@@ -225,50 +203,3 @@ def _rows(content: dict[str, Any]) -> Iterator[list[str]]:
             f"{result['evaluations']:.0f}" if result["evaluations"] else "",
             f"{seconds:.3f}" if seconds is not None else "",
         ]
-
-
-def _as_in_the_paper(result: dict[str, Any]) -> bool:
-    """Measured at observations; the simulator knows no others."""
-    return result["times"] == "observed" or result["contestant"] == SIMULATOR
-
-
-def draw_success(content: dict[str, Any]) -> Figure:
-    """Success rate against the number of rollouts: the paper's planning figure."""
-    curves = [
-        result
-        for result in content["results"]
-        if result["planner"] == "random" and _as_in_the_paper(result)
-    ]
-    with look():
-        figure = new_figure(5.2, 3.4)
-        axes = figure.subplots()
-        styles = series_styles([curve["contestant"] for curve in curves])
-        ends = []
-        for curve in curves:
-            style = styles[curve["contestant"]]
-            low, value, high = (
-                [100 * point[key] for point in curve["success"]] for key in ("low", "value", "high")
-            )
-            axes.fill_between(curve["rollouts"], low, high, color=faded(style.colour, 0.15), lw=0)
-            axes.plot(
-                *(curve["rollouts"], value),
-                color=style.colour,
-                linestyle=style.line,
-                marker=style.marker,
-                markersize=4,
-            )
-            label = curve["contestant"]
-            if label != SIMULATOR:
-                label += f"\n{curve['updates']:.1f} updates"
-            ends.append((value[-1], label, style.colour))
-        lowest = 100 * curves[0]["success"][0]["value"]
-        axes.axhline(lowest, color=GREY, lw=0.8, linestyle=":")
-        axes.text(curves[0]["rollouts"][-1], lowest + 1.5, "a random shot", color=GREY, ha="right")
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_ylim(0, 102)
-        axes.set_xlabel("rollouts to plan a shot")
-        axes.set_ylabel("shots that succeed, %")
-        label_ends(axes, ends)
-        figure.canvas.draw()
-    return figure

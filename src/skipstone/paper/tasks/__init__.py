@@ -1,13 +1,13 @@
-"""The tasks of the paper: trajectories made exactly, with the true events behind them.
+"""The tasks of the paper: exact trajectories with their true collisions.
 
-`skipstone.load_task` gives them as `Sequences`. What is exported here needs no torch.
+`skipstone.load_task` gives them as `Sequences`. Nothing exported here needs torch.
 """
 
-from skipstone.paper.tasks.base import Observed, Options, Scene, Task
+from skipstone.paper.tasks.base import TASKS, Observed, Options, Scene, Task
 from skipstone.paper.tasks.billiards import Motion, simulate
 from skipstone.paper.tasks.events import Events, Kind
 from skipstone.paper.tasks.recording import Recording, record
-from skipstone.paper.tasks.registry import TASKS, find_task, task_options
+from skipstone.paper.tasks.registry import find_task, task_options
 
 __all__ = [
     "TASKS",

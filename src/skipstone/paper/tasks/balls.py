@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from skipstone.errors import InvalidInput
-from skipstone.paper.tasks.base import (
-    Observed,
-    Options,
-    Scene,
-    Task,
-    require_at_least,
-    require_between,
-)
+from skipstone.errors import InvalidInput, require_number
+from skipstone.paper.tasks.base import Observed, Options, Scene, Task
 from skipstone.paper.tasks.billiards import RADIUS, simulate
 from skipstone.paper.tasks.render import render
 
@@ -25,7 +19,7 @@ _TRIES = 100
 """Placements tried for one ball before its table counts as full."""
 
 _FRESH_STARTS = 50
-"""How often a full table is cleared before there is no hope."""
+"""How often a full table is cleared before giving up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +33,8 @@ class BallOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_least("balls", self.balls, 1)
-        require_between("radius", self.radius, 0, 0.5)
+        require_number("balls", self.balls, 1, whole=True)
+        require_number("radius", self.radius, above=0, below=0.5)
 
 
 def place_balls(
@@ -62,7 +56,7 @@ def place_balls(
 def _place_one_by_one(
     rng: np.random.Generator, batch: int, balls: int, axes: int, radius: float
 ) -> tuple[Float[np.ndarray, "batch ball axis"], np.ndarray]:
-    """Each ball anywhere that is free of earlier ones; and which tables had no room left."""
+    """Place each ball where no earlier one is; also say which tables had no room left."""
     positions = np.empty((batch, balls, axes))
     full = np.zeros(batch, dtype=bool)
     for ball in range(balls):
@@ -80,7 +74,7 @@ def _place_one_by_one(
 def _place_on_line(
     rng: np.random.Generator, batch: int, balls: int, radius: float
 ) -> Float[np.ndarray, "batch ball 1"]:
-    """Uniform over all placements: share out the free length, then shuffle who is where."""
+    """Uniform over all placements: divide the free length at random, then shuffle the balls."""
     free = 1 - 2 * radius * balls
     if free <= 0:
         raise InvalidInput(_no_room(balls, radius))
@@ -99,7 +93,7 @@ def _no_room(balls: int, radius: float) -> str:
 def random_directions(
     rng: np.random.Generator, shape: tuple[int, ...], axes: int
 ) -> Float[np.ndarray, "*shape axis"]:
-    """Unit vectors that favour no direction."""
+    """Random unit vectors, uniform in direction."""
     if axes == 1:
         return rng.choice([-1.0, 1.0], (*shape, 1))
     angle = rng.uniform(0, 2 * np.pi, shape)
@@ -136,34 +130,19 @@ def _observe(
     return Observed(camera(motion.state_at(times)[0], options), motion.events)
 
 
-BILLIARDS_1D = Task(
-    name="billiards1d",
-    summary="two balls bounce on a line",
-    options=BallOptions(),
-    observe=partial(_observe, axes=1, camera=_coordinates),
-    scene=lambda options: Scene("time", options.radius),
-)
+def _ball_task(
+    name: str, summary: str, axes: int, camera: Camera, kind: Literal["time", "plane", "film"]
+) -> Task:
+    return Task(
+        name,
+        summary,
+        partial(_observe, axes=axes, camera=camera),
+        BallOptions(),
+        draw_as=lambda options: Scene(kind, options.radius),
+    )
 
-BILLIARDS_2D = Task(
-    name="billiards2d",
-    summary="two balls bounce on a table",
-    options=BallOptions(),
-    observe=partial(_observe, axes=2, camera=_coordinates),
-    scene=lambda options: Scene("plane", options.radius),
-)
 
-PIXELS_1D = Task(
-    name="pixels1d",
-    summary="billiards1d as 28×28 grey images",
-    options=BallOptions(),
-    observe=partial(_observe, axes=1, camera=_images),
-    scene=lambda options: Scene("film", options.radius),
-)
-
-PIXELS_2D = Task(
-    name="pixels2d",
-    summary="billiards2d as 28×28 grey images",
-    options=BallOptions(),
-    observe=partial(_observe, axes=2, camera=_images),
-    scene=lambda options: Scene("film", options.radius),
-)
+BILLIARDS_1D = _ball_task("billiards1d", "two balls bounce on a line", 1, _coordinates, "time")
+BILLIARDS_2D = _ball_task("billiards2d", "two balls bounce on a table", 2, _coordinates, "plane")
+PIXELS_1D = _ball_task("pixels1d", "billiards1d as 28×28 grey images", 1, _images, "film")
+PIXELS_2D = _ball_task("pixels2d", "billiards2d as 28×28 grey images", 2, _images, "film")

@@ -1,4 +1,4 @@
-"""What a task is: a name, its options, and a function that makes observations.
+"""`Task`: a name, options, and a function that makes observations; and the registry of tasks.
 
 Nothing here needs torch, so that tasks can be listed and drawn at once.
 """
@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Num
 
-from skipstone.errors import InvalidInput
+from skipstone.drawing.scene import Scene
+from skipstone.errors import require_number, require_seed
 from skipstone.paper.tasks.events import Events
+from skipstone.registry import Registry
 
 CONTEXT = 4
-"""Observations a model sees before it predicts. They are never dropped."""
+"""Observations before the first prediction; they are never dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every task can be asked for; a task's own options derive from it."""
+    """Options of every task; a task's own ones derive from it."""
 
     trajectories: int = 10_000
     """How many trajectories, all parts together."""
@@ -40,18 +42,18 @@ class Options:
     validation: float = 0.1
     """Share of the remaining ones that is kept from training, for early stopping."""
     seed: int = 0
-    """All randomness follows from it. Jitter and dropping have streams of their own: they change
-    when trajectories are observed, not the trajectories."""
+    """Seed of all randomness. Jitter and dropping have streams of their own: they change when
+    trajectories are observed, not the trajectories."""
 
     def __post_init__(self) -> None:
-        require_at_least("trajectories", self.trajectories, 1)
-        require_at_least("observations", self.observations, CONTEXT + 1)
-        require_at_least("seed", self.seed, 0)
-        require_between("spacing", self.spacing, 0, np.inf)
-        require_between("jitter", self.jitter, 0, 1, from_low=True)
-        require_between("drop", self.drop, 0, 1, from_low=True)
-        require_between("test", self.test, 0, 1)
-        require_between("validation", self.validation, 0, 1)
+        require_number("trajectories", self.trajectories, 1, whole=True)
+        require_number("observations", self.observations, CONTEXT + 1, whole=True)
+        require_number("spacing", self.spacing, above=0)
+        require_number("jitter", self.jitter, 0, below=1)
+        require_number("drop", self.drop, 0, below=1)
+        require_number("test", self.test, above=0, below=1)
+        require_number("validation", self.validation, above=0, below=1)
+        require_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -59,25 +61,23 @@ class Observed:
     """What a task's `observe` returns for a batch of trajectories."""
 
     values: Num[np.ndarray, "batch time dim"]
-    """What is seen: floating point, or uint8 for images."""
-    events: Events
-    """What truly happened."""
+    """Observations: floating point, or uint8 for images."""
+    collisions: Events | None = None
+    """True collisions; None for motion without any."""
     controls: Float[np.ndarray, "batch time control"] | None = None
-    """What was done to the system, if anything."""
+    """Known inputs to the system, such as actions."""
 
+    @property
+    def events(self) -> Events:
+        """The collisions, also if there are none.
 
-@dataclass(frozen=True)
-class Scene:
-    """How a task is drawn."""
-
-    kind: Literal["time", "plane", "film"]
-    """Positions over time, paths in the plane, or images side by side."""
-    radius: float | None = None
-    """Radius of the balls in their unit box; None for points in the open."""
-    pocket: tuple[float, float, float] | None = None
-    """x, y and radius of a pocket."""
-    labels: tuple[str, ...] = ()
-    """What the balls are called; by default "ball 0" and so on."""
+        Then two features are one point in the plane, and others points on a line each.
+        """
+        if self.collisions is not None:
+            return self.collisions
+        batch, _, dim = self.values.shape
+        balls, axes = (1, 2) if dim == 2 else (dim, 1)
+        return Events.none(batch, balls, axes)
 
 
 @dataclass(frozen=True)
@@ -85,30 +85,31 @@ class Task:
     """A named source of trajectories."""
 
     name: str
-    """What to ask for."""
+    """Name to load it by."""
     summary: str
     """One line for the list of tasks."""
-    options: Options
-    """The defaults; `load_task` changes the ones it is given."""
     observe: Callable[[Any, Float[np.ndarray, "batch time"], np.random.Generator], Observed]
-    """`observe(options, times, rng)`: new random trajectories, seen at the given times."""
-    scene: Callable[[Any], Scene]
-    """`scene(options)`: how to draw it."""
+    """`observe(options, times, rng)`: new random trajectories, observed at the given times."""
+    options: Options = Options()
+    """The defaults; `load_task` changes the ones it is given."""
+    draw_as: Callable[[Any], Scene] | None = None
+    """`draw_as(options)`: how to draw it. By default images are a film, two features a path in the
+    plane, and any others curves over time."""
     version: int = 1
     """Raised whenever the same options give other numbers, so that cached ones are not used."""
 
+    def scene(self, options: Any) -> Scene:
+        """How to draw the task with these options."""
+        if self.draw_as is not None:
+            return self.draw_as(options)
+        times = options.spacing * np.arange(float(options.observations))
+        values = self.observe(options, times[None], np.random.default_rng(0)).values
+        if values.dtype == np.uint8:
+            return Scene("film")
+        dim = values.shape[-1]
+        labels = tuple(f"feature {i}" for i in range(dim))
+        return Scene("plane") if dim == 2 else Scene("time", labels=labels)
 
-def require_at_least(name: str, value: float, least: float) -> None:
-    """Raise unless `value` is at least `least`."""
-    if not value >= least:
-        raise InvalidInput(f"{name} must be at least {least:g}; got {value}.")
 
-
-def require_between(
-    name: str, value: float, low: float, high: float, *, from_low: bool = False
-) -> None:
-    """Raise unless `value` is in (low, high), or in [low, high) with `from_low`."""
-    if not (low < value < high or (from_low and value == low)):
-        least = "at least" if from_low else "above"
-        most = "" if high == np.inf else f" and below {high:g}"
-        raise InvalidInput(f"{name} must be {least} {low:g}{most}; got {value}.")
+TASKS: Registry[Task] = Registry("task", lambda thing: isinstance(thing, Task))
+"""All tasks by name: the paper's, and those added with `skipstone.register`."""

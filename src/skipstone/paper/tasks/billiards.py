@@ -1,8 +1,8 @@
 """Frictionless billiards in the unit box, simulated exactly from collision to collision.
 
-Between collisions balls move on straight lines, so the time of the next collision has a closed
-form and nothing is ever integrated. Every round advances each trajectory of the batch to its own
-next collision; trajectories that are done leave the batch.
+Between collisions balls move on straight lines, so the next collision time has a closed form.
+Every round advances each trajectory of the batch to its own next collision; trajectories that are
+done leave the batch.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_number
 from skipstone.paper.tasks.events import Events, Kind
 
 RADIUS = 0.1
 """Radius of a ball."""
 
 SLACK = 1e-9
-"""How deep a starting position may lie in a wall or another ball: room for rounding."""
+"""Depth by which balls may overlap at the start, from rounding."""
 
 GRAZING = 1e-12
-"""Contacts with cos² of the impact angle below this are grazing and exchange nothing.
+"""Contacts with cos² of the impact angle below this are ignored.
 
-They would change velocities by a millionth at most, and ignoring them lets balls overlap by less
-than 1e-12.
+They would change velocities by a millionth at most; without them balls overlap by less than 1e-12.
 """
 
 STILL = 1e-13
-"""Balls that close more slowly than this share of their own speed are at rest to each other.
+"""Balls that approach more slowly than this share of their own speed do not collide.
 
-Velocities have rounding errors, which must not make touching balls collide for ever.
+Otherwise rounding errors of velocities could make touching balls collide for ever.
 """
 
 MOST_COLLISIONS = 100_000
@@ -44,7 +43,7 @@ State = Float[np.ndarray, "batch ball axis"]
 
 
 class Segments(NamedTuple):
-    """The straight pieces of a batch; trajectory i owns rows `offsets[i]` to `offsets[i + 1]`."""
+    """Straight pieces of motion; trajectory i owns rows `offsets[i]` to `offsets[i + 1]`."""
 
     offsets: Int[np.ndarray, " batch_plus_one"]
     starts: Float[np.ndarray, " segment"]
@@ -55,20 +54,20 @@ class Segments(NamedTuple):
 
 @dataclass(frozen=True)
 class Motion:
-    """How balls moved from time 0 to `duration`: a start, and every collision since."""
+    """Motion of balls from time 0 to `duration`: the start, and every collision."""
 
     positions: State
-    """Where the balls started."""
+    """Positions at time 0."""
     velocities: State
-    """How they moved at the start."""
+    """Velocities at time 0."""
     duration: float
-    """Until when the motion is known."""
+    """End of the motion."""
     events: Events
-    """Every collision up to then."""
+    """Every collision until then."""
 
     @cached_property
     def segments(self) -> Segments:
-        """The pieces between collisions, each with where it starts and how it moves."""
+        """The straight pieces between collisions."""
         at = self.events.offsets[:-1]
         offsets = self.events.offsets + np.arange(len(self.events.offsets))
         starts = np.insert(self.events.times, at, 0.0)
@@ -124,8 +123,7 @@ def simulate(positions: Any, velocities: Any, duration: float, radius: float = R
     contact is closing any more.
     """
     position, velocity = _checked_state(positions, velocities, radius)
-    if not (np.isfinite(duration) and duration >= 0):
-        raise InvalidInput(f"duration must be a number of at least 0; got {duration}.")
+    require_number("duration", duration, 0)
     start = position.copy(), velocity.copy()
     rows, time = np.arange(len(position)), np.zeros(len(position))
     rounds: list[tuple[np.ndarray, ...]] = []
@@ -151,7 +149,7 @@ def simulate(positions: Any, velocities: Any, duration: float, radius: float = R
 def _next_contact(
     position: State, velocity: State, radius: float
 ) -> tuple[Float[np.ndarray, " batch"], Int[np.ndarray, " batch"]]:
-    """How long until the next collision of each trajectory, and its column among all of them."""
+    """Time to the next collision of each trajectory, and the index of its contact."""
     batch = len(position)
     walls = _wall_delays(position, velocity, radius).reshape(batch, -1)
     delays = np.concatenate([walls, _pair_delays(position, velocity, radius)], axis=1)
@@ -223,7 +221,7 @@ def _pairs(balls: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gather(rounds: Sequence[tuple[np.ndarray, ...]], position: State, velocity: State) -> Events:
-    """Order the rounds' rows by trajectory; within one, rounds are in the order of time."""
+    """Events of all rounds, ordered by trajectory; within one they are in order of time already."""
     batch = len(position)
     integers = np.zeros(0, dtype=np.int64)
     nothing = (integers, np.zeros(0), *(integers,) * 3, position[:0], velocity[:0])
@@ -236,7 +234,7 @@ def _gather(rounds: Sequence[tuple[np.ndarray, ...]], position: State, velocity:
 def _last_at_or_before(
     segments: Segments, times: Float[np.ndarray, "batch time"]
 ) -> Int[np.ndarray, "batch time"]:
-    """For each time, the last segment of its trajectory that has started: a bisection of all."""
+    """The last segment that has started at each time, by bisection of all at once."""
     low = np.broadcast_to(segments.offsets[:-1, None], times.shape)
     high = np.broadcast_to(segments.offsets[1:, None], times.shape)
     longest = int(np.diff(segments.offsets).max())
@@ -251,10 +249,7 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
     # Copies: the simulation moves them in place.
     position = np.array(positions, dtype=np.float64)
     velocity = np.array(velocities, dtype=np.float64)
-    if not 0 < radius < 0.5:
-        raise InvalidInput(
-            f"radius must be above 0 and below 0.5, to fit in the unit box; got {radius}."
-        )
+    require_number("radius", radius, above=0, below=0.5)
     if position.ndim != 3 or position.shape != velocity.shape or 0 in position.shape:
         raise InvalidInput(
             "positions and velocities must have the same shape (batch, ball, axis), none of them "
@@ -268,8 +263,7 @@ def _checked_state(positions: Any, velocities: Any, radius: float) -> tuple[Stat
 
 
 def check_placement(position: State, radius: float = RADIUS, *, each: str = "trajectory") -> None:
-    """Raise unless all balls lie within the box and apart from each other. Messages call a row of
-    positions `each`."""
+    """Raise unless all balls lie within the box and apart; messages call a row `each`."""
     outside = (position < radius - SLACK) | (position > 1 - radius + SLACK)
     if outside.any():
         row, ball, _ = np.argwhere(outside)[0]
@@ -277,16 +271,11 @@ def check_placement(position: State, radius: float = RADIUS, *, each: str = "tra
             f"balls must lie within the box, centres from {radius:g} to {1 - radius:g}; ball "
             f"{ball} of {each} {row} is at {position[row, ball].tolist()}. Move it inside."
         )
-    overlap = 2 * radius - _pair_distances(position)
+    one, two = _pairs(position.shape[1])
+    overlap = 2 * radius - np.linalg.norm(position[:, two] - position[:, one], axis=-1)
     if (overlap > SLACK).any():
         row, pair = np.argwhere(overlap > SLACK)[0]
-        one, two = (index[pair] for index in _pairs(position.shape[1]))
         raise InvalidInput(
-            f"balls must not overlap; balls {one} and {two} of {each} {row} overlap by "
+            f"balls must not overlap; balls {one[pair]} and {two[pair]} of {each} {row} overlap by "
             f"{overlap[row, pair]:g}. Move them apart."
         )
-
-
-def _pair_distances(position: State) -> Float[np.ndarray, "batch pair"]:
-    one, two = _pairs(position.shape[1])
-    return np.linalg.norm(position[:, two] - position[:, one], axis=-1)

@@ -1,9 +1,9 @@
-"""`Events`: what truly happened in a batch of trajectories, and when."""
+"""`Events`: the true collisions of a batch of trajectories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
 import numpy as np
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 
 class Kind(IntEnum):
-    """What a ball met."""
+    """What a ball collides with."""
 
     WALL = 0
     BALL = 1
@@ -28,42 +28,39 @@ class Events:
     offsets: Int[np.ndarray, " batch_plus_one"]
     """Where each trajectory's rows start; the last entry is the number of rows."""
     times: Float[np.ndarray, " event"]
-    """When it happened."""
+    """Time of each collision."""
     kinds: Int[np.ndarray, " event"]
-    """What was met, a `Kind`."""
+    """A `Kind` for each."""
     balls: Int[np.ndarray, " event"]
-    """Which ball; of two, the one with the smaller index."""
+    """Index of the ball; of two, the smaller one."""
     others: Int[np.ndarray, " event"]
     """The other ball; for a wall 2·axis, plus 1 for the wall at 1 (0 left, 1 right, ...)."""
     positions: Float[np.ndarray, "event ball axis"]
-    """Where all balls of that trajectory were."""
+    """Positions of all balls of that trajectory."""
     velocities: Float[np.ndarray, "event ball axis"]
-    """How all balls of that trajectory moved just after."""
+    """Velocities of all balls of that trajectory, just after."""
 
     @classmethod
-    def none(cls, batch: int, axes: int = 2) -> Events:
-        """No events: for trajectories in which nothing happens."""
-        column = np.zeros(0, dtype=np.int64)
-        return cls(
-            np.zeros(batch + 1, dtype=np.int64),
-            np.zeros(0),
-            *(column, column, column),
-            *(np.zeros((0, 1, axes)), np.zeros((0, 1, axes))),
-        )
+    def none(cls, batch: int, balls: int = 1, axes: int = 2) -> Events:
+        """No events: for trajectories without collisions."""
+        column, states = np.zeros(0, dtype=np.int64), np.zeros((0, balls, axes))
+        offsets = np.zeros(batch + 1, dtype=np.int64)
+        return cls(offsets, np.zeros(0), column, column, column, states, states)
 
     @classmethod
     def concat(cls, parts: Sequence[Events]) -> Events:
         """The events of several batches as those of one."""
         counts = np.concatenate([part.counts for part in parts])
-        columns = [
-            np.concatenate([getattr(part, name) for part in parts]) for name in cls.column_names()
-        ]
-        return cls(_offsets(counts), *columns)
+        columns = zip(*(part._columns() for part in parts), strict=True)
+        return cls(_offsets(counts), *map(np.concatenate, columns))
 
     @classmethod
     def column_names(cls) -> list[str]:
         """The fields that have one row per event."""
         return [field.name for field in fields(cls) if field.name != "offsets"]
+
+    def _columns(self) -> list[np.ndarray]:
+        return [getattr(self, name) for name in self.column_names()]
 
     @property
     def batch(self) -> int:
@@ -77,7 +74,7 @@ class Events:
 
     @property
     def trajectories(self) -> Int[np.ndarray, " event"]:
-        """Which trajectory each row belongs to."""
+        """Trajectory that each row belongs to."""
         return np.repeat(np.arange(self.batch), self.counts)
 
     def __len__(self) -> int:
@@ -93,22 +90,17 @@ class Events:
         if step != 1:
             raise IndexError(f"a range of trajectories must have step 1; got {step}")
         rows = slice(self.offsets[start], self.offsets[max(start, stop)])
-        columns = [getattr(self, name)[rows] for name in self.column_names()]
-        return Events(_offsets(self.counts[start:stop]), *columns)
+        return Events(_offsets(self.counts[start:stop]), *(c[rows] for c in self._columns()))
 
     def until(self, ends: Float[np.ndarray, " batch"]) -> Events:
-        """Only what happened by each trajectory's own end."""
-        trajectories = self.trajectories
-        kept = self.times <= ends[trajectories]
-        counts = np.bincount(trajectories[kept], minlength=self.batch)
-        columns = [getattr(self, name)[kept] for name in self.column_names()]
-        return Events(_offsets(counts), *columns)
+        """The events up to each trajectory's own end."""
+        kept = self.times <= ends[self.trajectories]
+        counts = np.bincount(self.trajectories[kept], minlength=self.batch)
+        return Events(_offsets(counts), *(column[kept] for column in self._columns()))
 
     def delayed(self, delays: Float[np.ndarray, " batch"]) -> Events:
         """The same events, later by each trajectory's own delay."""
-        columns = {name: getattr(self, name) for name in self.column_names()}
-        columns["times"] = self.times + delays[self.trajectories]
-        return Events(self.offsets, **columns)
+        return replace(self, times=self.times + delays[self.trajectories])
 
 
 def _offsets(counts: Int[np.ndarray, " batch"]) -> Int[np.ndarray, " batch_plus_one"]:

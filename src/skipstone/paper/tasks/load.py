@@ -1,35 +1,48 @@
-"""`load_task`: a task's data, ready to train on."""
+"""`load_task`: a task's data, ready to train on, made once and then read from the cache on disk.
+
+A cached file is named by a hash of everything that decides its content.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import numpy as np
+import platformdirs
 import torch
-from rich.console import Console
-from rich.progress import Progress
 
+from skipstone.console import Progress, show_progress
 from skipstone.errors import InvalidInput
+from skipstone.files import replacing
 from skipstone.paper.tasks.base import Options, Task
-from skipstone.paper.tasks.cache import cached
 from skipstone.paper.tasks.events import Events
 from skipstone.paper.tasks.recording import Recording, record
 from skipstone.paper.tasks.registry import find_task, task_options
 from skipstone.sequences import Sequences
 
-_PATIENCE = 1.0
-"""Seconds after which a progress bar appears."""
+PATIENCE = 1.0
+"""Seconds after which progress is shown."""
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError)
+"""What reading a truncated or altered file can raise."""
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The three parts of a task's trajectories, with the truth behind them."""
+    """The three parts of a task's trajectories, with their true collisions."""
 
     task: Task
-    """Where they come from."""
+    """Source of the trajectories."""
     options: Options
     """All options used, defaults included."""
     train: Sequences
@@ -39,7 +52,7 @@ class TaskData:
     test: Sequences
     """To report."""
     events: Mapping[str, Events]
-    """What truly happened, by part: "train", "validation" and "test"."""
+    """True collisions by part: "train", "validation" and "test"."""
 
 
 def load_task(name: str, *, cache: bool = True, **options: Any) -> TaskData:
@@ -53,7 +66,7 @@ def load_task(name: str, *, cache: bool = True, **options: Any) -> TaskData:
     sizes = _part_sizes(chosen)
 
     def make() -> Recording:
-        with _progress(f"making {name}", chosen.trajectories) as advance:
+        with _patient_progress(f"making {name}", chosen.trajectories) as advance:
             return record(task, chosen, advance)
 
     recording = cached(task, chosen, make) if cache else make()
@@ -84,18 +97,63 @@ def _part_sizes(options: Options) -> dict[str, int]:
 
 
 @contextmanager
-def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that appears only when the work takes longer than a moment, and leaves no trace."""
+def _patient_progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Progress that is shown only if the work takes longer than `PATIENCE`."""
     began, done = monotonic(), 0
-    with Progress(console=Console(stderr=True), transient=True, disable=True) as bar:
-        task = bar.add_task(title, total=total)
+    progress: Progress | None = None
+    with ExitStack() as stack:
 
         def advance(count: int) -> None:
-            nonlocal done
+            nonlocal done, progress
             done += count
-            if bar.disable and monotonic() - began > _PATIENCE:
-                bar.disable = False
-                bar.start()
-            bar.update(task, completed=done)
+            if progress is None and monotonic() - began > PATIENCE:
+                progress = stack.enter_context(show_progress())
+            if progress is not None:
+                progress(title, done / total)
 
         yield advance
+
+
+def cache_path(task: Task, options: Options) -> Path:
+    """File that keeps the recording of a task with these options."""
+    key = hashlib.sha256(_identity(task, options).encode()).hexdigest()[:16]
+    return platformdirs.user_cache_path("skipstone") / "tasks" / f"{task.name}-{key}.npz"
+
+
+def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recording:
+    """The recording kept on disk, or a new one from `make`, which is then kept."""
+    path, identity = cache_path(task, options), _identity(task, options)
+    if path.exists():
+        try:
+            return _read(path, identity)
+        except _DAMAGE as error:
+            warnings.warn(f"{path} is damaged ({error}); making it anew.", stacklevel=3)
+    recording = make()
+    try:
+        _write(path, identity, recording)
+    except InvalidInput as error:
+        warnings.warn(f"cannot keep {task.name}: {error}", stacklevel=3)
+    return recording
+
+
+def _identity(task: Task, options: Options) -> str:
+    content = {"task": task.name, "version": task.version, "options": asdict(options)}
+    return json.dumps(content, sort_keys=True)
+
+
+def _write(path: Path, identity: str, recording: Recording) -> None:
+    arrays = {field.name: getattr(recording, field.name) for field in fields(Recording)}
+    events = arrays.pop("events")
+    arrays |= {f"events.{field.name}": getattr(events, field.name) for field in fields(Events)}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez_compressed(file, identity=identity, **arrays)
+
+
+def _read(path: Path, identity: str) -> Recording:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        if str(file["identity"]) != identity:
+            raise ValueError("it holds another recording")
+        events = Events(*(file[f"events.{field.name}"] for field in fields(Events)))
+        controls = file.get("controls")
+        return Recording(file["times"], file["values"], controls, file["keep"], events)

@@ -1,4 +1,4 @@
-"""`Recording`: a task played once, before it becomes `Sequences`."""
+"""`Recording`: a task's trajectories as arrays, before they become `Sequences`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CHUNK = 500
 
 @dataclass(frozen=True)
 class Recording:
-    """Observations of a batch of trajectories and the truth behind them."""
+    """Observations of a batch of trajectories, with their true collisions."""
 
     times: Float[np.ndarray, "batch time"]
-    """When each observation is made."""
+    """Time of each observation."""
     values: Num[np.ndarray, "batch time dim"]
-    """What is seen."""
+    """Observations."""
     controls: Float[np.ndarray, "batch time control"] | None
-    """What is done to the system, if anything."""
+    """Known inputs to the system, if any."""
     keep: Bool[np.ndarray, "batch time"]
     """Which observations are not dropped."""
     events: Events
-    """What truly happens up to the last observation, dropped ones included."""
+    """Collisions up to the last observation, dropped ones included."""
 
 
 def record(

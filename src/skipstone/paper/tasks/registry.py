@@ -1,29 +1,29 @@
-"""All tasks by name. A new task is registered here, in one line."""
+"""The tasks of the paper by name, their options, and the list of tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from difflib import get_close_matches
-from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skipstone.errors import InvalidInput
+from skipstone.console import text_table
+from skipstone.errors import InvalidInput, did_you_mean, require_number
 from skipstone.paper.tasks.balls import BILLIARDS_1D, BILLIARDS_2D, PIXELS_1D, PIXELS_2D
-from skipstone.paper.tasks.base import Options, Task
+from skipstone.paper.tasks.base import TASKS, Options, Task
+from skipstone.paper.tasks.recording import record
 from skipstone.paper.tasks.shapes import CIRCLES, LINES
 from skipstone.paper.tasks.shots import SHOTS
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (LINES, CIRCLES, BILLIARDS_1D, BILLIARDS_2D, PIXELS_1D, PIXELS_2D, SHOTS)
-}
+if TYPE_CHECKING:
+    from rich.table import Table
+
+for _task in (LINES, CIRCLES, BILLIARDS_1D, BILLIARDS_2D, PIXELS_1D, PIXELS_2D, SHOTS):
+    TASKS.add(_task, _task.name)
 
 
 def find_task(name: str) -> Task:
     """The task of that name."""
-    if name not in TASKS:
-        raise InvalidInput(f"there is no task {name!r}. {_nearest(name, list(TASKS))}")
-    return TASKS[name]
+    return TASKS.find(name)
 
 
 def task_options(task: Task, **changes: Any) -> Options:
@@ -31,23 +31,30 @@ def task_options(task: Task, **changes: Any) -> Options:
     defaults = asdict(task.options)
     for name, value in changes.items():
         if name not in defaults:
-            known = list(defaults)
-            raise InvalidInput(f"{task.name} has no option {name!r}. {_nearest(name, known)}")
-        changes[name] = _as_number(name, value, type(defaults[name]))
+            raise InvalidInput(
+                f"{task.name} has no option {name!r}. {did_you_mean(name, defaults)}"
+            )
+        kind = type(defaults[name])
+        if kind in (int, float):
+            require_number(name, value, whole=kind is int)
+            # As Python's own number, so that numpy's are the same option and the same cache key.
+            changes[name] = kind(value)
     return replace(task.options, **changes)
 
 
-def _as_number(name: str, value: Any, kind: type) -> int | float:
-    """An option as Python's own number, so that numpy's are the same option as Python's."""
-    if kind is int and isinstance(value, Integral):
-        return int(value)
-    if kind is float and isinstance(value, Real):
-        return float(value)
-    raise InvalidInput(
-        f"{name} must be {'an integer' if kind is int else 'a number'}; got {value!r}."
-    )
+def task_table() -> Table:
+    """Every task with its default shape and one line about it."""
+    return text_table(["task", "values", "controls", "what"], _rows(), words=4)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    near = get_close_matches(str(name), known) or known
-    return f"Did you mean {' or '.join(near)}?" if len(near) < 4 else f"Use {', '.join(near)}."
+def _rows() -> Iterator[tuple[str, ...]]:
+    for name, task in TASKS.items():
+        yield name, *task_shapes(task), task.summary
+
+
+def task_shapes(task: Task) -> tuple[str, str]:
+    """Batch×time×dim of a task's values and width of its controls, by playing one trajectory."""
+    sample = record(task, replace(task.options, trajectories=1))
+    _, time, dim = sample.values.shape
+    controls = "" if sample.controls is None else str(sample.controls.shape[-1])
+    return f"{task.options.trajectories:,}×{time}×{dim}", controls

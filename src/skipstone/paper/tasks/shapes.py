@@ -1,12 +1,11 @@
-"""Motion in which nothing happens: straight lines, and circles."""
+"""Motion without collisions: straight lines, and circles."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
 
-from skipstone.paper.tasks.base import Observed, Options, Scene, Task
-from skipstone.paper.tasks.events import Events
+from skipstone.paper.tasks.base import Observed, Options, Task
 
 
 def _observe_lines(
@@ -14,7 +13,7 @@ def _observe_lines(
 ) -> Observed:
     height = rng.uniform(0, 1, (len(times), 1))
     values = np.stack([times, np.broadcast_to(height, times.shape)], axis=-1)
-    return Observed(values, Events.none(len(times)))
+    return Observed(values)
 
 
 def _observe_circles(
@@ -24,21 +23,19 @@ def _observe_circles(
     radius = rng.uniform(1, 2, (len(times), 1))
     angle = start + times / radius
     values = radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    return Observed(values, Events.none(len(times)))
+    return Observed(values)
 
 
 LINES = Task(
-    name="lines",
-    summary="a point moves right at some height",
-    options=Options(observations=21, spacing=0.1),
-    observe=_observe_lines,
-    scene=lambda options: Scene("plane"),
+    "lines",
+    "a point moves right at some height",
+    _observe_lines,
+    Options(observations=21, spacing=0.1),
 )
 
 CIRCLES = Task(
-    name="circles",
-    summary="a point circles the origin",
-    options=Options(observations=25, spacing=0.3),
-    observe=_observe_circles,
-    scene=lambda options: Scene("plane"),
+    "circles",
+    "a point circles the origin",
+    _observe_circles,
+    Options(observations=25, spacing=0.3),
 )

@@ -1,7 +1,6 @@
-"""One shot at pool: the data to learn from, and the game that planners play.
+"""One shot at pool: training data, and the game that planners play.
 
-The same functions place the balls, draw random shots and keep the score, for training data, for
-planners and for the best that is possible with the true simulator.
+Both use the same functions to place the balls, to draw random shots and to measure success.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from skipstone.paper.tasks.base import CONTEXT, Observed, Options, Scene, Task
 from skipstone.paper.tasks.billiards import RADIUS, Motion, simulate
 
 POCKET = (1.0, 0.0)
-"""Where the pocket is: in the lower right corner."""
+"""Centre of the pocket, in the lower right corner."""
 
 POCKET_RADIUS = 0.17
-"""The target is pocketed when its centre comes closer than this; in the corner it is at 0.14."""
+"""Distance of its centre below which the target is pocketed; in the corner it is at 0.14."""
 
 CUE, TARGET = 0, 1
-"""Which ball is which."""
+"""Indices of the balls."""
 
 SHOT = CONTEXT - 1
 """Index of the observation at which the cue ball is struck: the last one of the context."""
@@ -43,11 +42,10 @@ def random_tables(rng: np.random.Generator, count: int) -> Float[np.ndarray, "co
 def random_shots(rng: np.random.Generator, count: int) -> Float[np.ndarray, "count 2"]:
     """Random velocities of the cue ball: any direction, speed uniform in `SPEEDS`.
 
-    The one distribution of actions, for training, planning and the upper bound alike. A ball
-    slower than 0.5 crosses less than the table in the 1.75 time units after the shot, and the
-    target gets only part of its speed. At 2 it moves one radius between two observations: faster,
-    and collisions would fall too close together to be seen. In between almost every table can be
-    won, but by few shots: the game is about aiming.
+    Training, planning and the upper bound share this distribution. A ball slower than 0.5 does not
+    cross the table in the 1.75 time units after the shot, and the target gets only part of its
+    speed. At 2 it moves one radius between two observations; at higher speeds collisions would be
+    too close together to be seen. Almost every table can be won, but by few shots.
     """
     speed = rng.uniform(*SPEEDS, (count, 1))
     return speed * random_directions(rng, (count,), axes=2)
@@ -58,19 +56,19 @@ def play(
     shots: Float[np.ndarray, "batch 2"],
     duration: float = AFTER_SHOT * SPACING,
 ) -> Motion:
-    """What truly happens after each shot; time 0 is when the cue ball is struck."""
+    """True motion after each shot; time 0 is when the cue ball is struck."""
     velocities = np.zeros_like(tables)
     velocities[:, CUE] = shots
     return simulate(tables, velocities, duration)
 
 
 def pocket_distance(motion: Motion) -> Float[np.ndarray, " batch"]:
-    """How close the target's centre came to the pocket: exact, not only at observations."""
+    """Closest distance of the target's centre to the pocket: exact, at all times."""
     segments = motion.segments
     offset = segments.positions[:, TARGET] - POCKET
     velocity = segments.velocities[:, TARGET]
     speed = np.einsum("sa,sa->s", velocity, velocity)
-    # On a straight line the closest point is the foot of the perpendicular, if it is on the piece.
+    # The closest point of a straight piece: the foot of the perpendicular, or an end.
     foot = np.zeros_like(speed)
     np.divide(-np.einsum("sa,sa->s", offset, velocity), speed, out=foot, where=speed > 0)
     foot = np.clip(foot, 0, segments.durations)
@@ -94,8 +92,7 @@ def _observe(
 SHOTS = Task(
     name="shots",
     summary="a cue ball is shot at a target ball",
-    # A planner looks for the rare shots that win: more of them than in the other tasks, so that a
-    # model has seen enough collisions.
+    # Planners look for the rare shots that win: with more data a model has seen enough collisions.
     options=Options(
         trajectories=50_000,
         observations=CONTEXT + AFTER_SHOT,
@@ -104,7 +101,7 @@ SHOTS = Task(
         validation=0.02,
     ),
     observe=_observe,
-    scene=lambda options: Scene(
+    draw_as=lambda options: Scene(
         "plane", RADIUS, (*POCKET, POCKET_RADIUS), labels=("cue", "target")
     ),
 )

@@ -1,10 +1,11 @@
-"""What a page shows, each as a piece of HTML that needs no other file."""
+"""Cards of the report page: tables, figures and videos as HTML that needs no other file."""
 
 from __future__ import annotations
 
 import base64
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,64 +14,77 @@ from pathlib import Path
 from skipstone.errors import InvalidInput
 
 PNG = b"\x89PNG\r\n\x1a\n"
-"""How every such file begins; its width and height follow at byte 16."""
+"""First bytes of every PNG file; its width and height follow at byte 16."""
 
 WIDE = 960
-"""A figure of so many pixels or more takes the page's whole width, a smaller one half of it."""
+"""Figures of at least so many pixels take the page's whole width, smaller ones half of it."""
 
 VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
-"""Kinds of videos, by their files' suffixes."""
+"""Media types of videos, by their files' suffixes."""
 
 NUMBER = re.compile(r"[-+−±<>≈~]?[\d.,]+(e[-+]?\d+)?\s?[%×]?([ ±(\[].*)?|[-–—]?")
 """A number as tables show it, perhaps with an interval after it, or the dash of a missing one."""
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of text under columns; columns of numbers are set flush right."""
+class Card(ABC):
+    """A box with a heading."""
 
     title: str
-    """A heading."""
+    """The heading."""
     caption: str
-    """What the numbers mean, and what to compare."""
+    """What there is to see, and what to compare."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """The card as HTML."""
+
+    def _card(self, content: str, wide: bool = False) -> str:
+        caption = f'<p class="caption">{escape(self.caption)}</p>' if self.caption else ""
+        return (
+            f'<article class="card{" wide" if wide else ""}"><h3>{escape(self.title)}</h3>'
+            f"{caption}\n{content}</article>"
+        )
+
+    def _scroll(self, content: str) -> str:
+        """A box that scrolls on a narrow screen; focus lets the arrow keys scroll it."""
+        region = f'tabindex="0" role="region" aria-label="{escape(self.title)}"'
+        return f'<div class="scroll" {region}>{content}</div>'
+
+
+@dataclass(frozen=True)
+class TableCard(Card):
+    """Rows of text under columns; columns of numbers are set flush right."""
+
     columns: Sequence[str]
     """The heads of columns."""
     rows: Sequence[Sequence[str]]
     """One text for each column."""
 
     def html(self) -> str:
-        """The table, in a box that scrolls when the screen is narrow."""
+        """The table, in a box that scrolls."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise InvalidInput(
                     f"every row of {self.title!r} must have {len(self.columns)} cells, one for "
                     f"each column; got {len(row)}: {list(row)}."
                 )
-        classes = [_column_class(column) for column in zip(*self.rows, strict=True)]
-        classes = classes or [""] * len(self.columns)
-        head = _cells(self.columns, classes, 'th scope="col"')
-        body = "".join(f"<tr>{_cells(row, classes, 'td')}</tr>\n" for row in self.rows)
-        return (
-            f'<article class="card">{_heading(self.title, self.caption)}\n'
-            # Focus lets the arrow keys scroll it.
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}">\n'
-            f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
-            "</div></article>"
-        )
+        kinds = [_number_class(column) for column in zip(*self.rows, strict=True)]
+        kinds = kinds or [""] * len(self.columns)
+        head = _row(self.columns, kinds, "th", ' scope="col"')
+        body = "\n".join(_row(row, kinds, "td") for row in self.rows)
+        table = f"<table><thead>{head}</thead>\n<tbody>\n{body}</tbody></table>"
+        return self._card(self._scroll(table))
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture from a PNG file."""
+class FigureCard(Card):
+    """A picture from a PNG file, which is copied into the page."""
 
-    title: str
-    """A heading."""
-    caption: str
-    """What there is to see."""
     path: Path
-    """The file; the page gets a copy of what is in it."""
+    """The file."""
     alt: str = ""
-    """The picture in words, for who cannot see it; the title if there are none."""
+    """The picture in words, for readers who cannot see it; the title if empty."""
 
     def html(self) -> str:
         """The picture, with its size, so that the page does not jump when it appears."""
@@ -78,26 +92,19 @@ class Figure:
         if not content.startswith(PNG):
             raise InvalidInput(f"a figure must be a PNG file; {self.path} is something else.")
         width, height = struct.unpack(">II", content[16:24])
-        return (
-            f'<article class="card{" wide" if width >= WIDE else ""}">'
-            f"{_heading(self.title, self.caption)}\n"
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}">'
+        image = (
             f'<img style="--natural: {width}px" width="{width}" height="{height}" '
             f'alt="{escape(self.alt or self.title)}" src="{_data_uri("image/png", content)}">'
-            "</div></article>"
         )
+        return self._card(self._scroll(image), wide=width >= WIDE)
 
 
 @dataclass(frozen=True)
-class Video:
-    """A video from an mp4 or gif file. It grows the page by 4/3 of its size."""
+class VideoCard(Card):
+    """A video from an mp4 or gif file, which is copied into the page: 4/3 of its size."""
 
-    title: str
-    """A heading."""
-    caption: str
-    """What there is to see."""
     path: Path
-    """The file; the page gets a copy of what is in it."""
+    """The file."""
 
     def html(self) -> str:
         """The video, which stands still until somebody starts it."""
@@ -110,28 +117,22 @@ class Video:
             # Browsers play every gif they show: this one is shown when somebody opens it.
             shown = f'<details><summary>Play</summary><img alt="{title}" src="{source}"></details>'
         else:
-            shown = (
-                f'<video controls loop muted playsinline preload="metadata" aria-label="{title}" '
-                f'src="{source}"></video>'
-            )
+            options = 'controls loop muted playsinline preload="metadata"'
+            shown = f'<video {options} aria-label="{title}" src="{source}"></video>'
         # Panels side by side are wide: half a page would leave them too small to see.
-        return f'<article class="card wide">{_heading(self.title, self.caption)}\n{shown}</article>'
+        return self._card(shown, wide=True)
 
 
-def _heading(title: str, caption: str) -> str:
-    text = f'<p class="caption">{escape(caption)}</p>' if caption else ""
-    return f"<h3>{escape(title)}</h3>{text}"
+def _number_class(column: Sequence[str]) -> str:
+    return ' class="number"' if all(NUMBER.fullmatch(text.strip()) for text in column) else ""
 
 
-def _cells(texts: Sequence[str], classes: Sequence[str], tag: str) -> str:
-    name = tag.partition(" ")[0]
-    return "".join(
-        f"<{tag}{kind}>{escape(text)}</{name}>" for text, kind in zip(texts, classes, strict=True)
+def _row(texts: Sequence[str], kinds: Sequence[str], tag: str, scope: str = "") -> str:
+    cells = (
+        f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"
+        for text, kind in zip(texts, kinds, strict=True)
     )
-
-
-def _column_class(texts: Sequence[str]) -> str:
-    return ' class="number"' if all(NUMBER.fullmatch(text.strip()) for text in texts) else ""
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _read(path: Path) -> bytes:
