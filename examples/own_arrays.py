@@ -38,5 +38,7 @@ with torch.no_grad():
     truth = position(start[300], 2.34).item()
     print(f"at 2.34: {path.evaluate(2.34).item():.2f}, truly {truth:.2f}")
 result = evaluate(model, test, timing=False)
-print(f"{len(test)} unseen balls: error {result.sample_mse.value:.1e}, "
-      f"{result.updates.value:.1f} updates for 26 observations")
+print(
+    f"{len(test)} unseen balls: error {result.sample_mse.value:.1e}, "
+    f"{result.updates.value:.1f} updates for 26 observations"
+)

@@ -3,7 +3,7 @@
 How fast it slows down is learned. Prints, after a few seconds:
 
     coasting in a run folder; learned to slow down by 0.50 per unit of time, truly 0.5
-    100 unseen sequences: error 1e-10, 1 update each
+    100 unseen sequences: error 2e-07, 1 update each
 """
 
 import tempfile
@@ -59,7 +59,7 @@ if __name__ == "__main__":
     train, test = data[:200], data[200:]
     model = Coasting.for_data(train)
     with tempfile.TemporaryDirectory() as folder:
-        recipe = Recipe(steps=150, learning_rate=0.3)
+        recipe = Recipe(steps=150, learning_rate=0.3, optimizer="adam")
         run = skipstone.fit(model, train, folder=folder, recipe=recipe, progress=False)
         model = skipstone.load(folder)
         rate = model.log_rate.exp().item() / model.config.time_unit

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import platformdirs
 import pytest
+
 from pages import ROOT, python_blocks, run_markdown_blocks, shape_of
+from skipstone.models.registry import MODELS
+from skipstone.paper.tasks import TASKS
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -17,6 +21,9 @@ def test_examples_run_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    for registry in (MODELS, TASKS):  # What a page registers is forgotten.
+        monkeypatch.setattr(registry, "_things", dict(registry))
     run_markdown_blocks(page)
 
 
