@@ -13,6 +13,8 @@ from skipstone.console import markdown_table, show_progress, text_table
 from skipstone.drawing.style import save_figure, write_video
 from skipstone.errors import InvalidInput, require_seed
 from skipstone.files import read_json, write_json
+from skipstone.models.registry import MODELS
+from skipstone.models.storage import WEIGHTS, sha256
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.paper.pool.experiment import (
@@ -24,7 +26,7 @@ from skipstone.paper.pool.experiment import (
 )
 from skipstone.paper.pool.game import TrueScore
 from skipstone.paper.tasks.shots import POCKET_RADIUS, SHOTS, random_tables
-from skipstone.training.run import TITLES, WEIGHTS, Run, list_runs, provenance, sha256
+from skipstone.training.run import Run, list_runs, provenance
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,8 +69,8 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
                 f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
             )
     kinds = [run.config["model"]["kind"] for run in runs]
-    # Ours first, in the order of their titles; sorting keeps the order of the rest.
-    known = [*TITLES, *kinds]
+    # Registered ones first, in their order; sorting keeps the order of the rest.
+    known = [*MODELS, *kinds]
     runs = sorted(runs, key=lambda run: known.index(run.config["model"]["kind"]))
     return {_name(run, kinds, runs): run for run in runs}
 
