@@ -37,7 +37,7 @@ def content() -> dict[str, Any]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     for model in ("rnn", "pcode"):
-        job = Job(task="shots", model=model, preset="smoke", tolerance=1e-3, steps=2)
+        job = Job(task="shots", model=model, preset="smoke", steps=2)
         run_job(job, root, device="cpu", progress=False)
     return root
 

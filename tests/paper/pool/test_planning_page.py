@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from pages import ROOT
+from skipstone.models.storage import sha256
 from skipstone.paper.pool.results import results_markdown
-from skipstone.training.run import sha256
 
 PAGE = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
 
