@@ -1,6 +1,9 @@
 """A task of your own: damped oscillators, to load, draw and train on like any other.
 
 `python examples/own_task.py show springs` is the skipstone command with this task registered.
+Without arguments it prints:
+
+    Sequences(batch=81, observations=30, dim=2, control=0, dtype=torch.float32, device=cpu)
 """
 
 import sys

@@ -1,4 +1,10 @@
-"""Plan one shot at pool with a trained model, play it, and draw what was imagined and what came."""
+"""Plan one shot at pool with a trained model, play it, and draw what was imagined and what came.
+
+Writes shot.png, and prints after a few seconds:
+
+    15.1 updates a rollout, imagined 0.143
+    shot [-0.13605773 -0.74384856]: in, closest 0.142
+"""
 
 from pathlib import Path
 
@@ -10,7 +16,7 @@ from skipstone.paper.pool import ImaginedScore, ShotSpace, draw_shot, planned_sh
 from skipstone.planning import CrossEntropy
 
 table = gymnasium.make("skipstone/Pool-v0")
-balls, _ = table.reset(seed=1)
+balls, _ = table.reset(seed=4)
 tables = balls.reshape(1, 2, 2)
 
 weights = Path(__file__).parents[1] / "weights" / "shots-pcode-cpu-seed0"

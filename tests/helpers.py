@@ -1,14 +1,19 @@
-"""Exact problems and stubs: batches of every shape, a scripted model, a linear one."""
+"""Exact problems and stubs: batches of every shape, a scripted model, a linear one; `run_cli`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+import io
+import sys
+from dataclasses import dataclass, replace
+from unittest import mock
 
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
 from skipstone import PCODE, Draws, Sequences
+from skipstone.cli import main
 
 PAPER: dict[str, object] = {
     "tolerance": 0.1,
@@ -21,6 +26,30 @@ PAPER: dict[str, object] = {
     "reads": "values",
 }
 """The paper's model, without exploration: the plainest one there is."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command returned and printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_cli(*arguments: str) -> Said:
+    """Run the `skipstone` command in this process: `run_cli("train", "circles", "rnn")`."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", ["skipstone", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as done:
+            code = int(done.code or 0)
+    return Said(code, out.getvalue(), err.getvalue())
 
 
 def random_batch(

@@ -1,4 +1,4 @@
-"""What a newcomer meets first: the import, the command, the README."""
+"""What a newcomer meets first: the import, the command, the shipped models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import skipstone
+from pages import ROOT
 from skipstone.training.run import Run
-
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def modules_after(code: str) -> set[str]:
@@ -47,28 +44,13 @@ def test_command_line_help_needs_no_torch() -> None:
 
 
 def test_every_public_name_exists_and_nothing_else() -> None:
-    assert sorted(skipstone.__all__) == dir(skipstone)
-    for name in skipstone.__all__:
+    stub = (ROOT / "src" / "skipstone" / "__init__.pyi").read_text(encoding="utf-8")
+    listed = re.findall(r"import (\w+) as \1$", stub, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(dir(skipstone))
+    for name in listed:
         assert getattr(skipstone, name).__name__ == name
-    with pytest.raises(AttributeError, match="no attribute 'Sequence'"):
+    with pytest.raises(AttributeError, match="attribute Sequence"):
         skipstone.Sequence  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def test_readme_examples_run_as_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert "updates" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("page", [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"], ids=str)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 SHIPPED = sorted((ROOT / "weights").iterdir())
@@ -91,7 +73,7 @@ def test_shipped_models_are_what_was_recorded(task: str) -> None:
         assert Run(folder).has_weights == folder.name.endswith("seed0")
         if "finer" not in folder.name and Run(folder).has_weights:
             model = skipstone.load(folder)
-            result = skipstone.evaluate(model, usual, tolerance=1.0, timing=False)
+            result = skipstone.evaluate(model, usual, timing=False)
             updates = shipped["updates"]["value"]
             assert result.updates.value == pytest.approx(updates, rel=0.1), folder.name
 

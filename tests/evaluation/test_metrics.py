@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -252,15 +250,3 @@ def test_there_must_be_something_to_predict() -> None:
 def test_events_must_belong_to_the_sequences() -> None:
     with pytest.raises(InvalidInput, match="events of 4 trajectories for 3 sequences"):
         quick(linear_pcode(0.5, 4), line(0.5), events=Events.none(4))
-
-
-def test_the_example_of_the_documentation_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(timing, "PATIENCE", 0.0)
-    page = Path(__file__).parents[2] / "docs" / "evaluation.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), {})
-    assert "sample_mse" in capsys.readouterr().out

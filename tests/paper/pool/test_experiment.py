@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import Said, run_cli
 from skipstone import PCODE, RNN, InvalidInput
-from skipstone.cli import main
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.pool.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
@@ -38,7 +37,7 @@ def content() -> dict[str, Any]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     for model in ("rnn", "pcode"):
-        job = Job(task="shots", model=model, preset="smoke", tolerance=1e-3, steps=2)
+        job = Job(task="shots", model=model, preset="smoke", steps=2)
         run_job(job, root, device="cpu", progress=False)
     return root
 
@@ -134,38 +133,25 @@ def test_runs_are_found_by_name_and_in_places(runs: Path, tmp_path: Path) -> Non
         find_runs([], (tmp_path,))
 
 
-def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["skipstone", "plan", *arguments])
-    try:
-        main()
-    except SystemExit as done:
-        return int(done.code or 0)
-    return 0
+def plan(*arguments: str) -> Said:
+    return run_cli("plan", *arguments)
 
 
-def test_the_command_writes_results_and_pictures(
-    runs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_command_writes_results_and_pictures(runs: Path, tmp_path: Path) -> None:
     folders = sorted(str(path) for path in runs.iterdir())
     size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
-    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    said = plan(*folders, *size)
+    assert said.code == 0
     content = json.loads((tmp_path / "planning.json").read_text())
     assert {"commit", "machine", "models", "settings", "wall_seconds"} <= set(content)
     assert content["models"]["RNN"]["run"].startswith("shots-rnn")
     assert (tmp_path / "planning.png").stat().st_size > 10_000
-    said = capsys.readouterr().out
-    assert "cross-entropy" in said
-    assert f"wrote {tmp_path / 'planning.json'}" in said
+    assert "cross-entropy" in said.out
+    assert f"wrote {tmp_path / 'planning.json'}" in said.out
 
 
 def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
-    runs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = sorted(str(path) for path in runs.iterdir())
     size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
@@ -182,19 +168,21 @@ def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
         return json.loads((tmp_path / "planning.json").read_text())
 
     monkeypatch.setattr(Experiment, "searches", searches)
-    assert command(*folders, *size, monkeypatch=monkeypatch) != 0
-    assert "stopped; PC-ODE had finished" in capsys.readouterr().err
+    stopped = plan(*folders, *size)
+    assert stopped.code != 0
+    assert "stopped; PC-ODE had finished" in stopped.err
     assert not (tmp_path / "planning.json").exists()
     # Another one in between does not disturb it.
-    assert command(folders[1], "--tables", "2", *size[2:], monkeypatch=monkeypatch) == 0
+    assert plan(folders[1], "--tables", "2", *size[2:]).code == 0
     played.clear()
-    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    resumed = plan(*folders, *size)
+    assert resumed.code == 0
     assert played == [SIMULATOR, "RNN"]
-    assert "PC-ODE: taken over from" in capsys.readouterr().err
+    assert "PC-ODE: taken over from" in resumed.err
     assert list(tmp_path.glob("planning-unfinished*")) == []
     # As if it had never been interrupted.
     first = results()
-    assert command(*folders, *size, monkeypatch=monkeypatch) == 0
+    assert plan(*folders, *size).code == 0
     assert played[2:] == [SIMULATOR, "PC-ODE", "RNN"]
     assert results()["results"] == first["results"]
 
@@ -206,7 +194,7 @@ def test_only_new_weights_play_if_told_so(
         next(path for path in runs.iterdir() if name in path.name) for name in ("pcode", "rnn")
     )
     size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
-    assert command(str(pcode), str(rnn), *size, monkeypatch=monkeypatch) == 0
+    assert plan(str(pcode), str(rnn), *size).code == 0
     first = json.loads((tmp_path / "planning.json").read_text())
     first["models"]["RNN"]["weights_sha256"] = "of other weights"
     first["models"]["PC-ODE"]["commit"] = "c0ffee"
@@ -218,7 +206,7 @@ def test_only_new_weights_play_if_told_so(
     again = tmp_path / "again"
     shutil.copytree(pcode, again)
     arguments = [str(again), str(rnn), *size, "--only-new"]
-    assert command(*arguments, monkeypatch=monkeypatch) == 0
+    assert plan(*arguments).code == 0
     assert played == [SIMULATOR, "RNN"]
     second = json.loads((tmp_path / "planning.json").read_text())
     assert second["results"] == first["results"]
@@ -226,24 +214,21 @@ def test_only_new_weights_play_if_told_so(
     assert second["models"]["RNN"]["commit"] != "c0ffee"
 
 
-def test_show_draws_and_animates_one_shot(
-    runs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_show_draws_and_animates_one_shot(runs: Path, tmp_path: Path) -> None:
     import imageio.v3 as iio
 
     size = ["--rollouts", "60", "--out", str(tmp_path), "--show"]
     pcode = next(str(path) for path in runs.iterdir() if "pcode" in path.name)
-    assert command(pcode, *size, monkeypatch=monkeypatch) == 0
+    said = plan(pcode, *size)
+    assert said.code == 0
     assert iio.imread(tmp_path / "shot.png").std() > 10
     frames = iio.imread(tmp_path / "shot.gif")
     assert len(frames) >= 36
     assert (frames[0] != frames[30]).any()
-    assert "PC-ODE imagined that the target comes within" in capsys.readouterr().out
-    assert command(pcode, *size, "--seed", "-1", monkeypatch=monkeypatch) == 2
-    assert "seed" in capsys.readouterr().err
+    assert "PC-ODE imagined that the target comes within" in said.out
+    refused = plan(pcode, *size, "--seed", "-1")
+    assert refused.code == 2
+    assert "seed" in refused.err
 
 
 def test_runs_of_one_name_are_told_apart(runs: Path, tmp_path: Path) -> None:
@@ -253,12 +238,11 @@ def test_runs_of_one_name_are_told_apart(runs: Path, tmp_path: Path) -> None:
     assert list(find_runs([pcode, again], [])) == [str(pcode), str(again)]
 
 
-def test_a_run_on_something_else_is_an_error_of_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_on_something_else_is_an_error_of_one_line(tmp_path: Path) -> None:
     circles = Path(__file__).parents[3] / "weights" / "circles-pcode-cpu-seed0"
-    assert command(str(circles), "--out", str(tmp_path), monkeypatch=monkeypatch) == 2
-    said = capsys.readouterr().err.splitlines()
+    refused = plan(str(circles), "--out", str(tmp_path))
+    assert refused.code == 2
+    said = refused.err.splitlines()
     assert len(said) == 1
     assert "must have been trained on shots" in said[0]
     assert "was trained on circles" in said[0]

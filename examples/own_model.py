@@ -1,0 +1,70 @@
+"""A model of your own: it goes on as the last two observations did, and slows down.
+
+How fast it slows down is learned. Prints, after a few seconds:
+
+    coasting in a run folder; learned to slow down by 0.50 per unit of time, truly 0.5
+    100 unseen sequences: error 2e-07, 1 update each
+"""
+
+import tempfile
+
+import torch
+from torch import nn
+
+import skipstone
+from skipstone import Losses, Model, Path, Recipe, Sequences
+from skipstone.models.rollout import end_times
+
+
+class Coasting(Model):
+    """Constant velocity that decays at a learned rate."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.log_rate = nn.Parameter(torch.zeros(()))
+
+    def rollout(self, context, until, controls=None, *, step=None, max_updates=None):
+        context = self.prepare(context, self.config.num_context).tail(2)
+        (before, last), unit = context.values.unbind(1), self.config.time_unit
+        gap = (context.times.diff(dim=1) / unit).to(last.dtype)
+        rate = self.log_rate.exp()
+        # The mean velocity over the gap, turned into the one at its end.
+        velocity = (last - before) * rate / torch.expm1(rate * gap)
+
+        def read(segment, elapsed):
+            elapsed = (elapsed / unit).to(last.dtype)[..., None]
+            moved = -torch.expm1(-rate * elapsed) / rate * velocity[:, None]
+            return last[:, None] + moved, 0
+
+        return Path(read, knots=context.ends[:, None], end=end_times(until, context))
+
+    def loss(self, batch, draws=None):
+        count = self.config.num_context
+        batch = self.prepare(batch, count + 1)
+        path = self.rollout(batch.head(count), batch.ends)
+        miss = path.evaluate(batch.times[:, count:]) - batch.values[:, count:]
+        after, squared = batch.mask[:, count:], miss.square().mean(-1)
+        errors = torch.full_like(batch.values[..., 0], torch.nan)
+        errors[:, count:] = torch.where(after, squared.detach(), torch.nan)
+        mean, step = squared[after].mean(), float(path.steps.mean()) / self.config.time_unit
+        return Losses(mean, mean, errors, mean_step=step, num_updates=len(batch))
+
+
+skipstone.register(Coasting)
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    speed, times = torch.rand(300, 1) + 0.5, 0.1 * torch.arange(30)
+    data = Sequences.from_array((speed * (1 - torch.exp(-0.5 * times)))[..., None], spacing=0.1)
+    train, test = data[:200], data[200:]
+    model = Coasting.for_data(train)
+    with tempfile.TemporaryDirectory() as folder:
+        recipe = Recipe(steps=150, learning_rate=0.3, optimizer="adam")
+        run = skipstone.fit(model, train, folder=folder, recipe=recipe, progress=False)
+        model = skipstone.load(folder)
+        rate = model.log_rate.exp().item() / model.config.time_unit
+        print(f"{run.config['model']['kind']} in a run folder; ", end="")
+        print(f"learned to slow down by {rate:.2f} per unit of time, truly 0.5")
+    result = skipstone.evaluate(model, test, timing=False)
+    print(f"{len(test)} unseen sequences: error {result.sample_mse.value:.0e}, ", end="")
+    print(f"{result.updates.value:.0f} update each")

@@ -1,0 +1,57 @@
+"""The documentation: every example runs and prints what the page says, and every link leads on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from pages import ROOT, python_blocks, run_markdown_blocks, shape_of
+from skipstone.models.registry import MODELS
+from skipstone.paper.tasks import TASKS
+
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=str)
+def test_examples_run_as_written(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    for registry in (MODELS, TASKS):  # What a page registers is forgotten.
+        monkeypatch.setattr(registry, "_things", dict(registry))
+    run_markdown_blocks(page)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/*.md"):
+        assert page.name == "index.md" or f"({page.name})" in index
+
+
+@pytest.mark.parametrize(
+    ("page", "example", "longest"), [("own-model", "own_model", 40), ("own-task", "own_task", 30)]
+)
+def test_an_own_model_and_an_own_task_are_short(page: str, example: str, longest: int) -> None:
+    block = python_blocks(ROOT / "docs" / f"{page}.md")[0]
+    assert len(block.code.splitlines()) <= longest
+    # The page shows a part of the example, which has a docstring and a main part besides.
+    script = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
+    for line in block.code.splitlines():
+        assert line in script, line
+
+
+def test_output_is_compared_by_its_shape() -> None:
+    assert shape_of("error 1.5e-05,  [ 0.1 -2.]") == shape_of("error 2e-4, [0.23 1.0]\n")
+    assert shape_of("error 1") != shape_of("errors 1")
+    assert shape_of("1 2") != shape_of("1 2 3")
