@@ -145,7 +145,7 @@ def test_an_absolute_readout_is_trained_where_segments_begin(kind: Any) -> None:
     # Its context is all but the last observation; the others begin a segment at each of those.
     begins, points = ([2], 2) if kind is LatentODE else ([0, 1, 2], 6)
     off = batch.values[:, begins].square().mean(-1).sum() / points
-    tolerance = {"tolerance": 0.0} if kind is PCODE else {}
+    tolerance: dict[str, Any] = {"tolerance": 0.0} if kind is PCODE else {}
     for readout, expected in (("displacement", torch.zeros_like(off)), ("absolute", off)):
         model = build(kind, readout=readout, num_context=3, **tolerance)
         with torch.no_grad():

@@ -262,7 +262,7 @@ def test_overshoot_is_the_capped_error_one_past_each_segment(
 
 def test_sequences_without_a_free_segment_have_no_step_loss() -> None:
     losses = tuned(small_pcode(0), tolerance=0.1).loss(random_batch(0, [4]))
-    assert float(losses.step.detach()) == 0
+    assert float(torch.as_tensor(losses.step).detach()) == 0
     assert losses.prediction > 0
     losses.total.backward()
 

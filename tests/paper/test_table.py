@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scripted import model_config
+from scripted import run_config
 
+from skipstone.paper.jobs import Job
 from skipstone.paper.measured import Measured
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
-from skipstone.paper.tasks.registry import find_task
-from skipstone.training.recipe import preset_for
 from skipstone.training.run import Run
 
 
@@ -27,13 +25,8 @@ def _measured(
 ) -> Measured:
     folder = root / f"{task}-{kind}-{hidden}-{seed}"
     folder.mkdir()
-    config = {
-        "model": model_config(kind, hidden, preset_for("cpu", task)),
-        "recipe": asdict(preset_for("cpu", task).recipe),
-        "tolerance": None,
-        "seed": seed,
-        "data": {"task": task, "spacing": find_task(task).options.spacing},
-    }
+    options = {"hidden": hidden} if hidden != 128 else {}
+    config = run_config(Job(task=task, model=kind, seed=seed, options=options))
     result = {"steps": 10, "wall_seconds": 90.0, "commit": "c0ffee", "weights_sha256": "00ff"}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "result.json").write_text(json.dumps(result))

@@ -14,6 +14,7 @@ from scripted import example, measured
 
 from skipstone.drawing.style import INK, series_styles
 from skipstone.errors import InvalidInput
+from skipstone.models.registry import MODELS, title
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
 from skipstone.paper.figures.models import MODEL_STYLES
@@ -21,7 +22,6 @@ from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate
 from skipstone.paper.figures.summary import task_summary
 from skipstone.paper.groups import across_seeds, comparable
 from skipstone.paper.tasks.base import CONTEXT
-from skipstone.training.run import TITLES
 
 EVERY = [1.0] * 7
 FEW = [3.0, 2.5]
@@ -57,7 +57,7 @@ def bars_of(axes: Any) -> list[ErrorbarContainer]:
 
 
 def test_every_model_has_a_style_of_its_own() -> None:
-    assert set(TITLES.values()) <= set(MODEL_STYLES)
+    assert {title(model) for model in MODELS.values()} <= set(MODEL_STYLES)
     for part in ("colour", "marker"):
         assert len({getattr(style, part) for style in MODEL_STYLES.values()}) == len(MODEL_STYLES)
     styles = series_styles(["RNN", "mine", "yours"], MODEL_STYLES)
