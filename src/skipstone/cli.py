@@ -67,10 +67,10 @@ def models() -> None:
     from rich.console import Console
 
     from skipstone.console import text_table
-    from skipstone.models.registry import MODELS, title
+    from skipstone.models.registry import MODELS, title_of
 
     lines = {name: (model.__doc__ or "").partition("\n")[0] for name, model in MODELS.items()}
-    rows = [[name, title(MODELS[name]), line] for name, line in lines.items()]
+    rows = [[name, title_of(MODELS[name]), line] for name, line in lines.items()]
     Console().print(text_table(["model", "title", "what"], rows, words=3))
 
 

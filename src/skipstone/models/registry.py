@@ -16,7 +16,7 @@ for _name, _model in (("pcode", PCODE), ("rnn", RNN), ("odernn", ODERNN), ("late
     MODELS.add(_model, _name)
 
 
-def title(model: type[Model[Any]]) -> str:
+def title_of(model: type[Model[Any]]) -> str:
     """A model's name for people."""
     return model.title or model.__name__
 

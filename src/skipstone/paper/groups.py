@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from skipstone.evaluation.estimate import Estimate
-from skipstone.models.registry import MODELS, title
+from skipstone.models.registry import MODELS, title_of
 from skipstone.paper.measured import Measured
 from skipstone.paper.tasks.registry import TASKS
 
@@ -33,7 +33,7 @@ def by_task(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
 
 def by_model(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     """The runs of each model, in the order of the models."""
-    order = [title(model) for model in MODELS.values()]
+    order = [title_of(model) for model in MODELS.values()]
     return grouped(sorted(measured, key=lambda run: order.index(run.model)), lambda run: run.model)
 
 

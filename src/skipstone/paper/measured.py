@@ -9,7 +9,7 @@ from typing import Any
 
 from skipstone.console import Progress, silent
 from skipstone.errors import InvalidInput
-from skipstone.models.registry import find_kind, title
+from skipstone.models.registry import find_kind, title_of
 from skipstone.paper.jobs import Job, measure_run, task_data
 from skipstone.training.run import Run, list_runs
 
@@ -37,7 +37,7 @@ class Measured:
     @property
     def model(self) -> str:
         """The model, by the name that people read."""
-        return title(find_kind(self.run.config["model"]["kind"]))
+        return title_of(find_kind(self.run.config["model"]["kind"]))
 
     @property
     def hidden(self) -> int:

@@ -14,7 +14,7 @@ from scripted import example, measured
 
 from skipstone.drawing.style import INK, series_styles
 from skipstone.errors import InvalidInput
-from skipstone.models.registry import MODELS, title
+from skipstone.models.registry import MODELS, title_of
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
 from skipstone.paper.figures.models import MODEL_STYLES
@@ -57,7 +57,7 @@ def bars_of(axes: Any) -> list[ErrorbarContainer]:
 
 
 def test_every_model_has_a_style_of_its_own() -> None:
-    assert {title(model) for model in MODELS.values()} <= set(MODEL_STYLES)
+    assert {title_of(model) for model in MODELS.values()} <= set(MODEL_STYLES)
     for part in ("colour", "marker"):
         assert len({getattr(style, part) for style in MODEL_STYLES.values()}) == len(MODEL_STYLES)
     styles = series_styles(["RNN", "mine", "yours"], MODEL_STYLES)
