@@ -10,26 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from skipstone.models.registry import MODELS, title
+from skipstone.models.storage import CONFIG, FORMAT
 from skipstone.paper.examples import FINE, Example, Prediction
+from skipstone.paper.jobs import Job
 from skipstone.paper.measured import Measured
 from skipstone.paper.tasks import find_task, record, task_options
 from skipstone.paper.tasks.base import CONTEXT
-from skipstone.training.recipe import Preset, preset_for
-from skipstone.training.run import CONFIG, METRICS, TITLES, Run
+from skipstone.training.run import METRICS, Run
 
-KINDS = {title: kind for kind, title in TITLES.items()}
+KINDS = {title(model): kind for kind, model in MODELS.items()}
 
 
 def about(value: float, width: float = 0.1) -> dict[str, float]:
     return {"value": value, "low": value * (1 - width), "high": value * (1 + width)}
-
-
-def model_config(kind: str, hidden: int, preset: Preset) -> dict[str, Any]:
-    """What a run's configuration says of its model, as far as figures and tables read it."""
-    config: dict[str, Any] = {"kind": kind, "hidden": hidden}
-    if kind == "pcode":
-        config |= {name: getattr(preset, name) for name in ("reads", "step_layers", "whole_steps")}
-    return config
 
 
 def measured(
@@ -45,16 +39,17 @@ def measured(
     training: tuple[tuple[int, float, float], ...] = ((100, 1.5, 1e-1), (200, 3.0, 1e-2)),
 ) -> Measured:
     """A run folder with the files that figures read, and its evaluation."""
-    varied = [f"finer{finer}"] * (finer != 1) + [f"hidden{hidden}"] * (hidden != 128)
-    folder = folder / "-".join([task, KINDS[title], "cpu", *varied, f"seed{seed}"])
+    varied = {"hidden": hidden} if hidden != 128 else {}
+    job = Job(task=task, model=KINDS[title], seed=seed, finer=finer, options=varied)
+    folder = folder / job.name
     folder.mkdir(parents=True)
-    spacing, preset = find_task(task).options.spacing / finer, preset_for("cpu", task)
+    spacing = find_task(task).options.spacing / finer
     config = {
-        "model": model_config(KINDS[title], hidden, preset),
-        "recipe": asdict(preset.recipe),
-        "tolerance": preset.tolerance if title == "PC-ODE" else None,
+        "format": FORMAT,
+        "model": {"kind": KINDS[title], "hidden": hidden},
+        "recipe": asdict(job.recipe),
         "seed": seed,
-        "data": {"task": task, "spacing": spacing},
+        "data": {"task": task, "options": {"spacing": spacing}, "job": asdict(job)},
     }
     (folder / CONFIG).write_text(json.dumps(config), encoding="utf-8")
     with (folder / METRICS).open("w", encoding="utf-8", newline="") as file:
