@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from skipstone.cli import main
+from skipstone.console import short_number
+from skipstone.training.run import Run
 
 
 def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -25,21 +25,24 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("train circle rnn", "circles"),
-        ("train circles rrn", "model must be one of pcode, rnn, odernn, latentode; got 'rrn'. Did"),
-        ("train circles rnn --preset cpuu", "preset must be one of paper, cpu, smoke; got 'cpuu'"),
-        ("train circles pcode --preset smoke --tolerance nan", "zero or more; got nan"),
-        ("train circles pcode --preset smoke --tolerance -1", "zero or more; got -1.0"),
-        ("train circles pcode --tolerance tiny", "tolerance must be auto or a number; got 'tiny'"),
-        ("train circles rnn --preset smoke --device tpu", "device must be one that this machine"),
+        ("train circle rnn", "there is no task 'circle'. Did you mean circles?"),
+        ("train circles rrn", "there is no model 'rrn'. Did you mean rnn?"),
+        ("train circles rnn --preset cpuu", 'preset must be "cpu", "paper" or "smoke"; got'),
+        ("train circles pcode --preset smoke --set tolerance=nan", "tolerance must be a number"),
+        ("train circles pcode --preset smoke --set tolerance=-1", "at least 0; got -1"),
+        ("train circles pcode --set tolerance=tiny", "tolerance must be a number; got 'tiny'"),
+        ("train circles pcode --set tolerance", "--set takes name=value, such as hidden=64; got"),
+        ("train circles rnn --preset smoke --set reads=motion", "option of RNN must be"),
+        ("train circles rnn --preset smoke --device tpu", 'device must be "auto" or "cpu"; got'),
         ("train circles rnn --preset smoke --steps 0", "steps must be at least 1; got 0"),
-        ("train circles rnn --preset smoke --hidden -4", "hidden must be a whole number"),
-        ("train circles rnn --preset smoke --hidden 0", "hidden must be a whole number"),
-        ("train circles pcode --preset smoke --hidden 15", "hidden must be even"),
+        ("train circles rnn --preset smoke --set hidden=-4", "hidden must be at least 1; got -4"),
+        ("train circles rnn --preset smoke --set hidden=true", "hidden must be a whole number"),
+        ("train circles pcode --preset smoke --set hidden=15", "hidden must be even"),
         ("train circles rnn --preset smoke --seed -1", "seed must be a whole number"),
         ("show circles --count 100000", "a sheet must have at most 100 trajectories"),
         ("train circles rnn --preset smoke --devices 0", "devices must be at least 1; got 0"),
-        ("train circles rnn --preset smoke --precision 8", "precision must be one of"),
+        ("train circles rnn --preset smoke --precision 8", 'precision must be "32-true"'),
+        ("--import nowhere tasks", "--import takes a module that can be imported; No module"),
         ("evaluate {tmp}", "a run is a folder with config.json"),
         ("runs {tmp}", "holds none"),
         ("show circle", "circles"),
@@ -74,23 +77,34 @@ def test_version_is_the_packages(
 def test_train_runs_and_evaluate_tell_the_same_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """With a task and a model of one's own, which are known once their module is imported."""
     runs = str(tmp_path)
+    mine = ["--import", "own_models"]
     options = ["--preset", "smoke", "--runs", runs, "--quiet", "--device", "cpu"]
-    assert run("train", "lines", "pcode", *options, monkeypatch=monkeypatch) == 0
+    assert run(*mine, "train", "dots", "mine", *options, monkeypatch=monkeypatch) == 0
     assert "sample mse" in capsys.readouterr().out
-    folder = tmp_path / "lines-pcode-smoke-seed0"
-    # The automatic tolerance is that of the RNN of the same budget, trained beside it.
-    config = json.loads((folder / "config.json").read_text())
-    baseline: dict[str, Any] = json.loads(
-        (tmp_path / "lines-rnn-smoke-seed0" / "result.json").read_text()
-    )
-    assert config["tolerance"] == baseline["training_loss"]
-    assert config["data"]["task"] == "lines"
-    assert run("evaluate", str(folder), monkeypatch=monkeypatch) == 0
+    more = [*options, "--set", "tolerance=auto"]
+    assert run(*mine, "train", "dots", "pcode", *more, monkeypatch=monkeypatch) == 0
     capsys.readouterr()
-    evaluation = json.loads((folder / "evaluation.json").read_text())
+    folder = tmp_path / "dots-pcode-smoke-toleranceauto-seed0"
+    assert isinstance(Run(folder).config["model"]["tolerance"], float)
+    assert Run(folder).config["data"]["task"] == "dots"
+    assert run(*mine, "evaluate", str(folder), monkeypatch=monkeypatch) == 0
+    capsys.readouterr()
+    evaluation = Run(folder).evaluation
     assert [wall["batch"] for wall in evaluation["wall_times"]] == [1, 256]
     assert run("runs", runs, monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
-    assert "lines-rnn-smoke-seed0" in said
-    assert f"{evaluation['sample_mse']['value']:.3g}" in said
+    assert "dots-mine-smoke-seed0" in said
+    assert short_number(evaluation["sample_mse"]["value"]) in said
+
+
+def test_ctrl_c_says_how_to_resume_and_exits_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt("stopped after step 3; start it again")
+
+    monkeypatch.setattr("skipstone.paper.jobs.run_job", stop)
+    assert run("train", "lines", "rnn", monkeypatch=monkeypatch) == 130
+    assert capsys.readouterr().err == "stopped after step 3; start it again\n"

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skipstone.models.registry import MODELS, title
+from skipstone.models.registry import MODELS
+from skipstone.models.registry import title as title_of
 from skipstone.models.storage import CONFIG, FORMAT
 from skipstone.paper.examples import FINE, Example, Prediction
 from skipstone.paper.jobs import Job
@@ -19,7 +20,7 @@ from skipstone.paper.tasks import find_task, record, task_options
 from skipstone.paper.tasks.base import CONTEXT
 from skipstone.training.run import METRICS, Run
 
-KINDS = {title(model): kind for kind, model in MODELS.items()}
+KINDS = {title_of(model): kind for kind, model in MODELS.items()}
 
 
 def about(value: float, width: float = 0.1) -> dict[str, float]:
