@@ -52,7 +52,6 @@ def test_a_report_is_about_what_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # The tolerance comes from an RNN, which is trained on the way.
     for _ in range(2):
         CliRunner().invoke(app, [*SCRATCH, "--model", "pcode"], catch_exceptions=False)
         table = (tmp_path / "report" / "table1.md").read_text(encoding="utf-8")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import own_models
 import pytest
-from test_grid import CHECKPOINT, FOREIGN, PCODE, RNN, Recorder, foreign_folder, record
+from test_grid import FOREIGN, PCODE, RNN, TASK, foreign_folder
 
+from skipstone.models.storage import read_tensors
 from skipstone.paper.grid import run_grid
 from skipstone.paper.jobs import Job
-from skipstone.paper.worker import Report
-from skipstone.training.run import read_tensors
+from skipstone.training.run import CHECKPOINT
 
 # Ray warns of its own future, and leaves files and processes for later.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -24,42 +28,40 @@ def address() -> Iterator[str]:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'skipstone[ray]'")
     from ray.cluster_utils import Cluster
 
+    # Its workers have to find the models of the tests, too.
+    there, before = str(Path(own_models.__file__).parent), os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join([there, before])
     cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1)
     yield cluster.address
     cluster.shutdown()
+    os.environ["PYTHONPATH"] = before
 
 
-def test_a_grid_runs_on_two_nodes(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grid_runs_on_two_nodes(address: str, tmp_path: Path) -> None:
     foreign_folder(tmp_path)
-    recorder = record(monkeypatch, Recorder())
-    other = Job(task="circles", model="rnn", preset="smoke", seed=1)
-    outcomes = run_grid([PCODE, other, FOREIGN], tmp_path, ray=address)
-    failures = {outcome.job: outcome.failure for outcome in outcomes}
-    assert "is not empty and not a run" in str(failures.pop(FOREIGN))
-    assert failures == {RNN: None, PCODE: None, other: None}
-    runs = {outcome.job: outcome.run for outcome in outcomes}
-    assert runs[PCODE].config["tolerance"] == runs[RNN].result["training_loss"]
-    # A node has one core: jobs that ran side by side ran on both nodes.
-    ends = [index for index, line in enumerate(recorder.lines) if not line.endswith("runs")]
-    assert {f"{RNN.name} runs", f"{other.name} runs"} <= set(recorder.lines[: ends[0]])
-    assert runs[RNN].result["machine"]["threads"] == 1
+    mine = Job(task=TASK, model="mine", preset="smoke")
+    failing = Job(task=TASK, model="own_models:Failing", preset="smoke")
+    outcomes = run_grid([PCODE, RNN, mine, failing, FOREIGN], tmp_path, ray=address, progress=False)
+    failures = {outcome.job.name: outcome.failure for outcome in outcomes}
+    assert "is not empty and not a run" in str(failures.pop(FOREIGN.name))
+    assert "RuntimeError: it broke" in str(failures.pop(failing.name))
+    assert failures == {PCODE.name: None, RNN.name: None, mine.name: None}
+    assert all(o.run.evaluation for o in outcomes if o.failure is None)
 
 
-def test_ctrl_c_saves_what_runs_on_the_cluster(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = Job(task="circles", model="rnn", preset="cpu", hidden=8, steps=1_000_000)
+def test_ctrl_c_saves_what_runs_on_the_cluster(address: str, tmp_path: Path) -> None:
+    job = Job(task=TASK, model="rnn", preset="smoke", steps=1_000_000)
+    file = tmp_path / job.name / CHECKPOINT
 
-    def interrupt(name: str, report: Report) -> None:
-        if report.step > 0:
-            raise KeyboardInterrupt
+    def interrupt() -> None:
+        while not file.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), 2)
 
-    record(monkeypatch, Recorder(interrupt))
-    with pytest.raises(KeyboardInterrupt, match="resume"):
-        run_grid([job], tmp_path, ray=address)
-    saved = json.loads(read_tensors(tmp_path / job.name / CHECKPOINT)[1]["progress"])
-    # Before the first checkpoint that is due: saved because it was asked to stop.
-    assert 0 < saved["step"] < job.recipe.checkpoint_every
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt, match="goes on from there"):
+        run_grid([job], tmp_path, ray=address, progress=False)
+    saved = json.loads(read_tensors(file)[1]["progress"])
+    # Saved because it was asked to stop: the checkpoints that are due come every ten steps.
+    assert saved["step"] > 0

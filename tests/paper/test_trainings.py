@@ -14,8 +14,8 @@ def test_everything_the_paper_compares_is_trained() -> None:
             assert f"{task}-{model}-cpu-seed0" in names
     assert "circles-pcode-cpu-hidden16-seed0" in names
     for model in ("rnn", "pcode"):
-        assert f"billiards1d-{model}-cpu-hidden64-steps1500-seed0" in names
-        assert f"billiards1d-{model}-cpu-finer8-hidden64-steps1500-seed0" in names
+        assert f"billiards1d-{model}-cpu-steps1500-hidden64-seed0" in names
+        assert f"billiards1d-{model}-cpu-finer8-steps1500-hidden64-seed0" in names
     assert len(names) == len(trainings())
 
 
