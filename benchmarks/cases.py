@@ -9,12 +9,16 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from skipstone import PCODE, Path, Sequences
+from skipstone import PCODE, Draws, Losses, Path, Sequences
 from skipstone.models.base import Model
-from skipstone.models.stepping import read_context
+from skipstone.models.loop import read_context
+from skipstone.paper.presets import PAPER
 
 TOLERANCE = 1e-2
 """Squared error that a segment may reach, on the staircase."""
+
+PAPER_EQUATIONS: dict[str, Any] = {**PAPER.pcode, "tolerance": TOLERANCE}
+"""The paper's PC-ODE. Everything else is measured with the defaults, which we recommend."""
 
 RISE = 0.7
 """Height of a stair, relative to the error that the tolerance allows: one is within it, two are
@@ -72,20 +76,53 @@ def _random_knots(
 
 
 def still_pcode(dim: int, **options: Any) -> PCODE:
-    """A random model whose lines hardly move: on a staircase its steps are the stairs'."""
+    """The paper's model with random weights, whose lines hardly move: on a staircase its steps are
+    the stairs'."""
+    return _still({"dim": dim, **PAPER_EQUATIONS, **options})
+
+
+def _still(config: dict[str, Any]) -> PCODE:
     torch.manual_seed(0)
-    model = PCODE(PCODE.Config(dim=dim, **options))
+    model = PCODE.from_config(config)
     with torch.no_grad():
         model.decoder.last.weight.mul_(NEARLY_STILL)
     return model
 
 
-def stepping_pcode(batch: Sequences, wanted: float, **options: Any) -> PCODE:
-    """A random model whose rollouts of this batch have a mean step of `wanted`."""
-    torch.manual_seed(0)
-    model = PCODE.for_data(batch, **options)
-    aim_steps(model, batch.head(model.config.num_context), wanted, lambda: updates(model, batch))
+def recommended_pcode(batch: Sequences, wanted: float, **options: Any) -> PCODE:
+    """The recommended model, whose training segments on this staircase have a mean of `wanted`.
+
+    Most of them end where the model itself would end them, so its predicted steps are set.
+    """
+    model = _still({"dim": batch.dim, "tolerance": TOLERANCE, **options})
+    context = batch.head(model.config.num_context)
+    aim_steps(model, context, wanted, lambda: training_step_length(model, batch))
     return model
+
+
+def stepping_pcode(batch: Sequences, wanted: float, **options: Any) -> PCODE:
+    """The paper's model with random weights, whose rollouts of this batch have a mean step of
+    `wanted`."""
+    torch.manual_seed(0)
+    model = PCODE.for_data(batch, **{**PAPER_EQUATIONS, **options})
+    context = batch.head(model.config.num_context)
+    aim_steps(model, context, wanted, lambda: mean_step(updates(model, batch), model))
+    return model
+
+
+def pcode_loss(model: PCODE, batch: Sequences) -> Losses:
+    """The loss that is timed: all that training draws is drawn, the same at every call."""
+    return model.loss(batch, Draws.seeded(batch, 0))
+
+
+@torch.no_grad()
+def training_step_length(model: PCODE, batch: Sequences) -> float:
+    """Mean length of the segments after the context that a training step really took.
+
+    `Losses.mean_step` is what the search would have taken.
+    """
+    span = batch.times.shape[1] - model.config.num_context
+    return len(batch) * span / pcode_loss(model, batch).num_steps
 
 
 @torch.inference_mode()
@@ -101,22 +138,26 @@ def mean_step(path: Path, model: Model[Any]) -> float:
 
 
 @torch.no_grad()
-def aim_steps(model: PCODE, context: Sequences, wanted: float, roll: Callable[[], Path]) -> None:
-    """Set the layer that predicts steps: different for every state, and right on average.
+def aim_steps(
+    model: PCODE, context: Sequences, wanted: float, measured: Callable[[], float]
+) -> None:
+    """Set the network that predicts steps: different for every state, and right on average.
 
-    Its weights make the spread; its bias is found by trying, since the end cuts last steps short.
+    The weights of its last layer make the spread. The bias is found by trying, with `measured` for
+    the mean that it gives, since the end cuts last steps short.
     """
-    states = read_context(model, context)
-    assert isinstance(model.step_size, torch.nn.Linear)
-    weight, bias = model.step_size.weight, model.step_size.bias
+    states = read_context(model, model.prepare(context, model.config.num_context))
+    network = model.step_size
+    last = network if isinstance(network, torch.nn.Linear) else network.last
+    last.bias.zero_()
     spread = STEP_SPREAD * (wanted - model.config.min_step)
-    weight.mul_(spread / float((states @ weight[0]).std()) if len(states) > 1 else 0.0)
-    centre = float((states @ weight[0]).mean())
+    last.weight.mul_(spread / float(network(states).std()) if len(states) > 1 else 0.0)
+    centre = float(network(states).mean())
     low, high = -2 * wanted, 2 * wanted
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        bias.fill_(middle - centre)
-        low, high = (middle, high) if mean_step(roll(), model) < wanted else (low, middle)
+        last.bias.fill_(middle - centre)
+        low, high = (middle, high) if measured() < wanted else (low, middle)
 
 
 def typical_row(path: Path) -> int:

@@ -7,11 +7,11 @@ from statistics import median
 import torch
 
 from benchmarks import peers
-from benchmarks.cases import TOLERANCE, staircase, still_pcode
+from benchmarks.cases import staircase, still_pcode
 from benchmarks.measure import Run, Spread, flops, interleave, matmuls
 from benchmarks.report import Comparison, Part, Samples
 from benchmarks.settings import Settings
-from skipstone import PCODE, RNN, Sequences, find_knots
+from skipstone import PCODE, RNN, Draws, Sequences, find_knots
 
 EFFICIENCY_BAR = 0.5
 """Useful arithmetic per second over that of the fastest product, at least."""
@@ -66,21 +66,21 @@ def pcode_work(model: PCODE, batch: Sequences, run: Run) -> dict[str, int]:
     search besides what none could do without: each observation after the context decoded once,
     and once more where a line turned out to end.
     """
-    knots = find_knots(model, batch, TOLERANCE, explore=peers.EXPLORE)
-    losses = model.loss(batch, knots=knots)
+    draws = Draws.seeded(batch, 0)
+    found = Draws(knots=find_knots(model, batch, draws))
+    losses = model.loss(batch, found)
     points = len(batch) * (batch.times.shape[1] - model.config.num_context)
     ended = losses.num_steps - len(batch)
 
     @torch.no_grad()
     def least_search() -> None:
         lines = model.lines(model.initial_state(1), torch.zeros(1, model.config.dim))
-        decoded = torch.zeros(points + ended, dtype=torch.long)
-        model.predict(lines, decoded, torch.zeros(len(decoded)))
+        model.decoder.after_first(lines.first.expand(points + ended, -1).contiguous())
 
     done = flops(run)
-    fit = flops(lambda: model.loss(batch, knots=knots).total.backward())
+    fit = flops(lambda: model.loss(batch, found).total.backward())
     return {
         "all_flops": done,
         "useful_flops": fit + flops(least_search),
-        "search_flops": flops(lambda: find_knots(model, batch, TOLERANCE, explore=peers.EXPLORE)),
+        "search_flops": flops(lambda: find_knots(model, batch, draws)),
     }

@@ -9,7 +9,14 @@ from typing import Any
 import torch
 
 from benchmarks import peers
-from benchmarks.cases import mean_step, staircase, stepping_pcode, still_pcode, updates
+from benchmarks.cases import (
+    mean_step,
+    pcode_loss,
+    staircase,
+    stepping_pcode,
+    still_pcode,
+    updates,
+)
 from benchmarks.measure import Run, interleave
 from benchmarks.report import Part
 from benchmarks.settings import Settings
@@ -97,7 +104,7 @@ def growth(settings: Settings) -> Part:
             "RNN, rollout": peers.roll_out(rnn, case.batch),
         }
         steps = {
-            "PC-ODE, training": peers.pcode_loss(still, case.batch).mean_step,
+            "PC-ODE, training": pcode_loss(still, case.batch).mean_step,
             "PC-ODE, rollout": mean_step(updates(stepping, case.batch), stepping),
         }
         samples = interleave(runs, settings.growth_rounds, settings.turn_seconds)

@@ -13,20 +13,17 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.cases import TOLERANCE
+from benchmarks.cases import TOLERANCE, pcode_loss
 from benchmarks.measure import Run
 from skipstone import PCODE, RNN, Sequences
 from skipstone.evaluation.rollouts import predict
-from skipstone.models.base import Losses, Model
+from skipstone.models.base import Model
 from skipstone.models.networks import ResidualMLP
-from skipstone.models.pcode import STEP_LOSS_WEIGHTS
+from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS
 
 # The literal transcription of the paper is kept where it proves the fast one.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from oracle import masked_training_step
-
-EXPLORE = 0.01
-"""Share of steps that are extended in spite of their error, as in every training."""
 
 
 def training_step(model: nn.Module, loss: Callable[[], Tensor]) -> Run:
@@ -44,18 +41,13 @@ def training_step(model: nn.Module, loss: Callable[[], Tensor]) -> Run:
     return step
 
 
-def train_pcode(model: PCODE, batch: Sequences, overshoot: float = 0.0) -> Run:
+def train_pcode(model: PCODE, batch: Sequences) -> Run:
     """Training of a PC-ODE, the search for its knots included."""
-    return training_step(model, lambda: pcode_loss(model, batch, overshoot).total)
-
-
-def pcode_loss(model: PCODE, batch: Sequences, overshoot: float = 0.0) -> Losses:
-    """The loss that is timed."""
-    return model.loss(batch, TOLERANCE, explore=EXPLORE, overshoot=overshoot)
+    return training_step(model, lambda: pcode_loss(model, batch).total)
 
 
 def train(model: Model[Any], batch: Sequences) -> Run:
-    """Training of a model whose loss needs nothing but data."""
+    """Training of a model that draws nothing."""
     return training_step(model, lambda: model.loss(batch).total)
 
 
@@ -139,23 +131,26 @@ class CfC(nn.Module):
 # The paper's own training step: every row at every observation, masked afterwards.
 
 
-def draw_forced(batch: Sequences) -> Bool[Tensor, "batch time"]:
+def draw_forced(model: PCODE, batch: Sequences) -> Bool[Tensor, "batch time"]:
     """Where exploration extends a step."""
-    return torch.rand(batch.mask.shape) < EXPLORE
+    return torch.rand(batch.mask.shape) < model.config.explore
 
 
 def train_oracle(model: PCODE, batch: Sequences) -> Run:
     """Training by the oracle of the tests, which is written to be read: row by row in places."""
     batch = single_precision(batch)
     return training_step(
-        model, lambda: masked_training_step(model, batch, TOLERANCE, draw_forced(batch)).total
+        model,
+        lambda: masked_training_step(model, batch, TOLERANCE, draw_forced(model, batch)).total,
     )
 
 
 def train_masked(model: PCODE, batch: Sequences) -> Run:
     """Training by the same step with all rows at once: the paper's cost without the oracle's."""
     batch = single_precision(batch)
-    return training_step(model, lambda: masked_loss(model, batch, TOLERANCE, draw_forced(batch)))
+    return training_step(
+        model, lambda: masked_loss(model, batch, TOLERANCE, draw_forced(model, batch))
+    )
 
 
 def single_precision(batch: Sequences) -> Sequences:
@@ -200,7 +195,7 @@ class _MaskedStep:
                 keep = (torch.maximum(worst, ahead) < self.tolerance) | self.forced[:, t]
                 difference = model.predict_step(state) - (time[:, t] - tau)
                 step_errors.append(difference[~keep].square())
-            moved = model.move(state, time[:, t] - tau)
+            moved = model.move(state, time[:, t] - tau, None)
             proposed = model.cell(model.encoder(values[:, t]), moved)
             state = torch.where(keep[:, None], state, proposed)
             base = torch.where(keep[:, None], base, model.decoder(proposed))
@@ -221,6 +216,6 @@ class _MaskedStep:
         self, index: int, state: Tensor, base: Tensor, start: Tensor, tau: Tensor
     ) -> Tensor:
         """Squared error at an observation of the lines that began at `tau`."""
-        moved = self.model.move(state, self.time[:, index] - tau)
+        moved = self.model.move(state, self.time[:, index] - tau, None)
         predicted = start + self.model.decoder(moved) - base
         return (predicted - self.values[:, index]).square().mean(1)

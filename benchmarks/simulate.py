@@ -27,7 +27,7 @@ from skipstone.paper.tasks.shots import (
     random_tables,
 )
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "tasks"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "paper" / "tasks"))
 from plain_loop import simulate_one
 
 TRAJECTORIES = 10_000

@@ -1,3 +1,5 @@
+from . import planning as planning
+from . import testing as testing
 from .errors import InvalidInput as InvalidInput
 from .evaluation.estimate import Estimate as Estimate
 from .evaluation.metrics import Evaluation as Evaluation

@@ -9,21 +9,24 @@ from benchmarks.cases import (
     STEP_SPREAD,
     TOLERANCE,
     mean_step,
+    pcode_loss,
+    recommended_pcode,
     staircase,
     stepping_pcode,
     still_pcode,
+    training_step_length,
     typical_row,
     updates,
 )
-from benchmarks.peers import pcode_loss, train_pcode
-from skipstone import find_knots
+from benchmarks.peers import train_pcode
+from skipstone import PCODE, find_knots
 
 
 @pytest.mark.parametrize("wanted", [1, 2.7, 5, 17])
 def test_the_search_finds_the_steps_of_a_staircase(wanted: float) -> None:
     batch = staircase(64, wanted, observations=45, dim=4)
     model = still_pcode(4, hidden=16)
-    losses = model.loss(batch, TOLERANCE, explore=0)
+    losses = model.loss(batch)
     # Exactly so many segments as the mean asks for, and no others.
     assert losses.num_steps == round(64 * 41 / wanted)
     assert losses.mean_step == pytest.approx(wanted, rel=0.01)
@@ -31,7 +34,6 @@ def test_the_search_finds_the_steps_of_a_staircase(wanted: float) -> None:
 
 @pytest.mark.parametrize("wanted", [1, 2.7, 5, 17])
 def test_exploration_changes_the_mean_step_by_a_few_percent(wanted: float) -> None:
-    torch.manual_seed(0)
     batch = staircase(256, wanted, observations=45, dim=4)
     losses = pcode_loss(still_pcode(4, hidden=16), batch)
     assert losses.mean_step == pytest.approx(wanted, rel=0.04)
@@ -41,7 +43,7 @@ def test_rows_of_a_staircase_differ() -> None:
     """Rows of equal length would leave together, and lengths without spread would suit a search
     that guesses from the last one."""
     batch = staircase(256, 5, observations=45, dim=4)
-    knots = find_knots(still_pcode(4, hidden=16), batch, TOLERANCE, explore=0)
+    knots = find_knots(still_pcode(4, hidden=16), batch)
     assert knots.count.double().std() > 1
     lengths = torch.cat([row.nonzero()[3:, 0].diff() for row in knots.at])
     assert lengths.double().std() > 2
@@ -52,14 +54,24 @@ def test_long_sequences_keep_their_events() -> None:
     rate = 64
     batch = staircase(4, (45 * rate - 4) / 8, observations=45 * rate, dim=4)
     model = still_pcode(4, hidden=16, velocity_scale=0.2 / rate, max_step=45.0 * rate)
-    assert model.loss(batch, TOLERANCE, explore=0).num_steps == 4 * 8
+    assert model.loss(batch).num_steps == 4 * 8
 
 
-def test_training_leaves_the_steps_as_they_are() -> None:
+@pytest.mark.parametrize("wanted", [1, 2.7, 5, 17])
+def test_the_recommended_model_trains_with_the_steps_it_was_set_to(wanted: float) -> None:
+    batch = staircase(64, wanted, observations=45, dim=4)
+    model = recommended_pcode(batch, wanted, hidden=16)
+    defaults = PCODE.Config(dim=4, hidden=16, tolerance=TOLERANCE)
+    assert model.config == defaults
+    assert training_step_length(model, batch) == pytest.approx(wanted, rel=0.03)
+
+
+@pytest.mark.parametrize("recommended", [False, True])
+def test_training_leaves_the_steps_as_they_are(recommended: bool) -> None:
     batch = staircase(16, 5, observations=45, dim=4)
-    model = still_pcode(4, hidden=16)
+    model = recommended_pcode(batch, 5, hidden=16) if recommended else still_pcode(4, hidden=16)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    run = train_pcode(model, batch, overshoot=0.3)
+    run = train_pcode(model, batch)
     for _ in range(2):
         run()
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import linear_pcode, random_batch
-from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Sequences
+from helpers import PAPER, linear_pcode, random_batch
+from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Sequences, load
 from skipstone.evaluation import Estimate, Evaluation, evaluate, metrics, rollouts, timing
 from skipstone.paper.tasks import Events
 
@@ -30,12 +30,12 @@ def line(rate: float, rows: int = 3, unit: float = 1.0) -> Sequences:
 
 def build(kind: Any, **options: Any) -> Any:
     torch.manual_seed(0)
-    fixed_grid = {"solver": "rk4"} if kind in (ODERNN, LatentODE) else {}
-    return kind.from_config({"dim": 2, "hidden": 8, **fixed_grid, **options}).double()
+    own = PAPER if kind is PCODE else {}
+    return kind.from_config({"dim": 2, "hidden": 8, **own, **options}).double()
 
 
 def quick(model: Any, sequences: Sequences, **options: Any) -> Evaluation:
-    return evaluate(model, sequences, **{"tolerance": 0.1, "timing": False, **options})
+    return evaluate(model, sequences, **{"timing": False, **options})
 
 
 def values(estimates: Any) -> list[float]:
@@ -64,13 +64,13 @@ def test_the_last_step_counts_as_far_as_the_end() -> None:
 def test_a_known_offset_is_the_error_at_every_horizon() -> None:
     data = line(0.5)
     data.values[:, 1:] += 0.5
-    found = quick(linear_pcode(0.5, step=4), data, tolerance=0.2)
+    found = quick(linear_pcode(0.5, step=4, tolerance=0.2), data)
     np.testing.assert_allclose(values(found.horizon_mse), [0.25] * SPAN, rtol=1e-12)
     for estimate in (found.sample_mse, *found.horizon_mse):
         np.testing.assert_allclose([estimate.low, estimate.high], 0.25, rtol=1e-12)
     # Teacher-forced, the first step misses the tolerance; an update there and all is exact again.
     assert found.test_mse.value == pytest.approx(0.25 / SPAN, rel=1e-12)
-    lenient = quick(linear_pcode(0.5, step=4), data, tolerance=0.3)
+    lenient = quick(linear_pcode(0.5, step=4, tolerance=0.3), data)
     assert lenient.test_mse.value == pytest.approx(0.25, rel=1e-12)
 
 
@@ -152,8 +152,7 @@ def test_ragged_sequences_agree_with_one_at_a_time(kind: Any, control: int) -> N
 def test_test_error_is_the_loss_after_the_context(kind: Any) -> None:
     data = random_batch(6, [9, 5, 14])
     model = build(kind)
-    losses = model.loss(data, 0.1, explore=0) if kind is PCODE else model.loss(data)
-    after = losses.errors[:, model.config.num_context :]
+    after = model.loss(data).errors[:, model.config.num_context :]
     assert int((~after.isnan()).sum()) == 9 + 5 + 14 - 3 * model.config.num_context
     assert quick(model, data).test_mse.value == pytest.approx(float(after.nanmean()), rel=1e-12)
 
@@ -219,12 +218,12 @@ def test_numbers_are_a_function_of_model_data_and_seed() -> None:
     assert first.sample_mse.low != quick(model, data, seed=2).sample_mse.low
     assert torch.equal(torch.random.get_rng_state(), before)
     # The model can still be trained.
-    model.loss(data, 0.1).total.backward()
+    model.loss(data).total.backward()
 
 
 def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PATIENCE", 0.0)
-    found = evaluate(linear_pcode(0.5, 4), line(0.5, 1), tolerance=0.1, events=Events.none(1))
+    found = evaluate(linear_pcode(0.5, 4), line(0.5, 1), events=Events.none(1))
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert set(plain) == {field.name for field in dataclasses.fields(Evaluation)}
     assert plain["updates"] == {"value": 5.0, "low": None, "high": None}
@@ -234,9 +233,13 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain == found.to_dict()
 
 
-def test_a_pcode_needs_a_tolerance() -> None:
-    with pytest.raises(InvalidInput, match=r"needs a tolerance.*got None"):
-        evaluate(linear_pcode(0.5, 4), line(0.5))
+@any_model
+def test_a_saved_model_needs_nothing_but_data(kind: Any, tmp_path: Path) -> None:
+    """Its tolerance, if it has one, is saved with it."""
+    data, model = random_batch(6, [9, 5, 14]), build(kind)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model").double()
+    assert str(quick(again, data)) == str(quick(model, data))
 
 
 def test_there_must_be_something_to_predict() -> None:

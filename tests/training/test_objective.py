@@ -12,8 +12,8 @@ from skipstone.training.recipe import Recipe
 
 
 def objective(train: Sequences, batch_size: int, seed: int = 0, **options: float) -> Objective:
-    recipe = Recipe(batch_size=batch_size, steps=100, explore=0.2, **options)  # pyright: ignore
-    return Objective(train, recipe, 0.1, seed)
+    recipe = Recipe(batch_size=batch_size, steps=100, **options)  # pyright: ignore
+    return Objective(train, recipe, seed)
 
 
 def test_every_epoch_sees_every_sequence_once() -> None:
@@ -37,22 +37,24 @@ def test_a_batch_is_never_larger_than_the_data() -> None:
 
 def test_variance_is_over_observations_and_averaged_over_features() -> None:
     values = torch.tensor([[[0.0, 0.0], [2.0, 0.0], [4.0, 6.0]]])
-    train = Sequences.from_array(values)
-    assert objective(train, 1).variance == pytest.approx(((4 + 0 + 4) / 3 + (4 + 4 + 16) / 3) / 2)
+    model = RNN.for_data(Sequences.from_array(values), num_context=1)
+    assert model.config.variance == pytest.approx(((4 + 0 + 4) / 3 + (4 + 4 + 16) / 3) / 2)
 
 
+@pytest.mark.parametrize("step_loss", ["ratio", "difference"])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int) -> None:
+def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int, step_loss: str) -> None:
     """Ragged rows and different numbers of knots: a plain mean over processes would be wrong."""
-    train, model = random_batch(0, [5, 12, 9, 14, 6, 30, 8]), small_pcode(0)
-    goal = objective(train, batch_size=7, overshoot=0.3)
+    train = random_batch(0, [5, 12, 9, 14, 6, 30, 8])
+    model = small_pcode(0, explore=0.2, own_steps=0.5, overshoot=0.3, step_loss=step_loss)
+    goal = objective(train, batch_size=7)
     weights = list(model.parameters())
     whole = torch.autograd.grad(goal.losses(model, 3).total, weights)
     parts = [goal.losses(model, 3, rank, ranks) for rank in range(ranks)]
     counts = torch.tensor(
         [sum(int(p.errors.isfinite().sum()) for p in parts), sum(p.num_steps for p in parts)]
     )
-    shares = [torch.autograd.grad(share_of_mean(p, counts, ranks, "ratio"), weights) for p in parts]
+    shares = [torch.autograd.grad(share_of_mean(p, counts, ranks), weights) for p in parts]
     for index, expected in enumerate(whole):
         mean = sum(share[index] for share in shares) / ranks
         torch.testing.assert_close(mean, expected, rtol=0, atol=1e-12)
@@ -63,10 +65,10 @@ def test_models_without_steps_are_shared_too() -> None:
     train = random_batch(0, [5, 12, 9])
     torch.manual_seed(0)
     model = RNN.for_data(train, hidden=4).double()
-    goal = Objective(train, Recipe(batch_size=3), None, 0)
+    goal = Objective(train, Recipe(batch_size=3), 0)
     parts = [goal.losses(model, 0, rank, 2) for rank in range(2)]
     counts = torch.tensor([sum(int(p.errors.isfinite().sum()) for p in parts), 0])
-    shared = torch.stack([share_of_mean(p, counts, 2, "ratio") for p in parts]).mean()
+    shared = torch.stack([share_of_mean(p, counts, 2) for p in parts]).mean()
     torch.testing.assert_close(shared, goal.losses(model, 0).total, rtol=0, atol=1e-12)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from helpers import random_batch
 from skipstone import PCODE
-from skipstone.training import loop
+from skipstone.training import trainee
 from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 
@@ -20,13 +20,13 @@ from skipstone.training.recipe import Recipe
 def main(folder: str, steps: int, devices: int, stop_after: int | None) -> None:
     torch.set_num_threads(1)
     if stop_after is not None:
-        original = loop.Trainee.training_step
+        original = trainee.Trainee.training_step
 
-        def stopping(self: loop.Trainee, step: int, index: int) -> torch.Tensor:
+        def stopping(self: trainee.Trainee, step: int, index: int) -> torch.Tensor:
             self.interrupted = step + 1 == stop_after
             return original(self, step, index)
 
-        loop.Trainee.training_step = stopping
+        trainee.Trainee.training_step = stopping
     data = random_batch(0, [9, 12, 7, 10, 30] * 8, irregular=False, dtype=torch.float32)
     torch.manual_seed(1)
     recipe = Recipe(
@@ -34,15 +34,13 @@ def main(folder: str, steps: int, devices: int, stop_after: int | None) -> None:
         batch_size=9,
         validate_every=20,
         checkpoint_every=5,
-        explore=0.2,
         gradient_clip=0.0,
     )
     fit(
-        PCODE.for_data(data, hidden=8),
+        PCODE.for_data(data, hidden=8, tolerance=0.05, explore=0.2),
         data,
         folder=folder,
         recipe=recipe,
-        tolerance=0.05,
         device="cpu",
         devices=devices,
         progress=False,

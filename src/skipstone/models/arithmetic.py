@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.models.typing import BatchMask, BatchTimes
 from skipstone.sequences import Sequences
 
 
@@ -17,8 +18,8 @@ def squared_error(
 
 
 def mean_error(
-    batch: Sequences, errors: Float[Tensor, " points"], predicted: Bool[Tensor, "batch time"]
-) -> tuple[Float[Tensor, ""], Float[Tensor, "batch time"]]:
+    batch: Sequences, errors: Float[Tensor, " points"], predicted: BatchMask
+) -> tuple[Float[Tensor, ""], BatchTimes]:
     """The mean of errors at the predicted observations, and the errors laid out like the batch."""
     layout = torch.full_like(batch.values[..., 0], torch.nan)
     return errors.mean(), layout.masked_scatter(predicted, errors.detach())

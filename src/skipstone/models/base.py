@@ -14,7 +14,20 @@ from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput, require_choice, require_number
 from skipstone.models.learning import Draws, Losses
+from skipstone.models.typing import (
+    BatchIndex,
+    BatchTimes,
+    BatchValues,
+    Controls,
+    Elapsed,
+    Encoded,
+    Inputs,
+    Lengths,
+    State,
+    Values,
+)
 from skipstone.path import Path
+from skipstone.registry import Registry
 from skipstone.sequences import Sequences
 
 READOUTS = ("displacement", "absolute")
@@ -176,7 +189,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
         weight = next(self.parameters())
         return batch.to(weight.device, weight.dtype)
 
-    def clock(self, times: Float[Tensor, "batch time"]) -> Float[Tensor, "batch time"]:
+    def clock(self, times: BatchTimes) -> BatchTimes:
         """Times since each row's first, in the model's unit, still in double precision."""
         return (times - times[:, :1]) / self.config.time_unit
 
@@ -193,61 +206,45 @@ class SteppingModel(Model[_Config]):
     """Shortest step. A remainder below it is taken in by the segment before."""
 
     @abstractmethod
-    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+    def initial_state(self, rows: int) -> State:
         """The state before the first observation."""
 
     @abstractmethod
     def encoder_inputs(
-        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+        self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
         """Encoder input for each observation; `gaps` are the times since the one before."""
 
     @abstractmethod
-    def encode(
-        self,
-        inputs: Float[Tensor, "*rows input"],
-        controls: Float[Tensor, "*rows control"] | None,
-        elapsed: Float[Tensor, "*rows"],
-    ) -> Float[Tensor, "*rows encoded"]:
+    def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
         """The cell's input at a knot, `elapsed` after the one before."""
 
     @abstractmethod
-    def update(
-        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
-    ) -> Float[Tensor, "rows state"]:
+    def update(self, state: State, encoded: Encoded) -> State:
         """The cell update at a knot, from the state just before it."""
 
     @abstractmethod
-    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def next_steps(self, state: State) -> Lengths:
         """How long the model would wait before its next update."""
 
     @abstractmethod
-    def segments(
-        self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"],
-    ) -> tuple[Any, int]:
+    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[Any, int]:
         """The segments that begin with this state at these values and last this long, and how
         many evaluations of an ODE's right-hand side each took."""
 
     @abstractmethod
-    def move(
-        self, state: Float[Tensor, "rows state"], lengths: Float[Tensor, " rows"], segments: Any
-    ) -> Float[Tensor, "rows state"]:
+    def move(self, state: State, lengths: Lengths, segments: Any) -> State:
         """The state at the end of segments. `segments` is None where they are not needed
         otherwise, as in a context."""
 
     @abstractmethod
-    def ends(
-        self, segments: Any, lengths: Float[Tensor, " rows"]
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows input"]]:
+    def ends(self, segments: Any, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end of segments, and the encoder input made of it."""
 
     @abstractmethod
     def predict(
-        self, segments: Any, index: Int[Tensor, "batch time"], offsets: Float[Tensor, "batch time"]
-    ) -> tuple[Float[Tensor, "batch time dim"], int | Int[Tensor, " batch"]]:
+        self, segments: Any, index: BatchIndex, offsets: BatchTimes
+    ) -> tuple[BatchValues, int | Int[Tensor, " batch"]]:
         """Predictions at offsets from the start of some segments of each row, and how many
         evaluations each row took."""
 
@@ -264,6 +261,16 @@ class SteppingModel(Model[_Config]):
         from skipstone.models.rollout import roll_out  # It builds on this class.
 
         return roll_out(self, context, until, controls, step, max_updates)
+
+
+def is_model(thing: Any) -> bool:
+    """Whether a thing is a class of models."""
+    return isinstance(thing, type) and issubclass(thing, Model)
+
+
+# Here, so that whoever has a model class of their own can register it.
+MODELS: Registry[type[Model[Any]]] = Registry("model", is_model)
+"""Models by the name used on disk and on the command line; ours join in `models/registry.py`."""
 
 
 def require_sequences(given: Any) -> None:

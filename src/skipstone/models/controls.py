@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from skipstone.errors import InvalidInput
+from skipstone.models.typing import BatchTimes, Lengths, Rows
 from skipstone.sequences import Sequences
 
 
@@ -16,10 +17,7 @@ class ControlSignal:
     """Piecewise-constant controls of a batch, for any time after the context."""
 
     def __init__(
-        self,
-        times: Float[Tensor, "batch time"],
-        values: Float[Tensor, "batch time control"],
-        slack: float,
+        self, times: BatchTimes, values: Float[Tensor, "batch time control"], slack: float
     ):
         self._times = times.contiguous()
         self._values = values
@@ -46,17 +44,15 @@ class ControlSignal:
             times, values = torch.cat([times, later_times], 1), torch.cat([values, later], 1)
         return cls(times, values, slack)
 
-    def at(self, rows: Int[Tensor, " rows"], now: Float[Tensor, " rows"]) -> Tensor:
+    def at(self, rows: Rows, now: Lengths) -> Tensor:
         """The controls of these rows at these times."""
         return self._values[rows, self._position(rows, now)]
 
-    def next_change(
-        self, rows: Int[Tensor, " rows"], now: Float[Tensor, " rows"]
-    ) -> Float[Tensor, " rows"]:
+    def next_change(self, rows: Rows, now: Lengths) -> Lengths:
         """When the controls of these rows next change, infinity if they never do."""
         return self._next_change[rows, self._position(rows, now)]
 
-    def _position(self, rows: Tensor, now: Tensor) -> Int[Tensor, " rows"]:
+    def _position(self, rows: Tensor, now: Tensor) -> Rows:
         now = now.detach()[:, None] + self._slack
         return torch.searchsorted(self._times[rows], now, right=True)[:, 0] - 1
 

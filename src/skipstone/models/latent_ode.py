@@ -16,6 +16,7 @@ from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
 from skipstone.models.rollout import end_times
+from skipstone.models.typing import BatchTimes, BatchValues
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -72,9 +73,7 @@ class LatentODE(Model[LatentODEConfig]):
 
         return Path(predict, context.ends[:, None], end)
 
-    def _state(
-        self, context: Sequences, shown: Float[Tensor, "batch time dim"]
-    ) -> Float[Tensor, "batch state"]:
+    def _state(self, context: Sequences, shown: BatchValues) -> Float[Tensor, "batch state"]:
         """The state after the context."""
         gaps = (context.times.diff(dim=1) / self.config.time_unit).to(shown.dtype)
         elapsed = torch.nn.functional.pad(gaps, (1, 0))[..., None]
@@ -85,8 +84,8 @@ class LatentODE(Model[LatentODEConfig]):
         self,
         state: Float[Tensor, "batch state"],
         values: Float[Tensor, "batch dim"],
-        offsets: Float[Tensor, "batch time"],
-    ) -> tuple[Float[Tensor, "batch time dim"], int]:
+        offsets: BatchTimes,
+    ) -> tuple[BatchValues, int]:
         states, calls = integrate(self.dynamics, state, offsets, self.config)
         decoded = self.decoder(states)
         if self.config.moves:

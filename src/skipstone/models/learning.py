@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.models.typing import BatchMask, BatchTimes, BatchValues
 from skipstone.sequences import Sequences
 
 
@@ -18,10 +19,10 @@ from skipstone.sequences import Sequences
 class Knots:
     """The observations of a batch at which the cell updates."""
 
-    at: Bool[Tensor, "batch time"]
+    at: BatchMask
     """True where a segment begins. Never at a row's last observation: nothing follows it."""
 
-    cut: Bool[Tensor, "batch time"]
+    cut: BatchMask
     """True at the start of segments that the end of the data or a change of control cut short, so
     that their length is only a lower bound."""
 
@@ -38,10 +39,10 @@ class Draws:
     progress: float = 1.0
     """Share of the annealing that is done; at 1 every setting has its final value."""
 
-    noise: Float[Tensor, "batch time dim"] | None = None
+    noise: BatchValues | None = None
     """Added to what the encoder is shown. Targets stay clean."""
 
-    uniform: Callable[[str], Float[Tensor, "batch time"]] | None = None
+    uniform: Callable[[str], BatchTimes] | None = None
     """Random numbers in [0, 1) for a named purpose, one per observation; None for no chance."""
 
     knots: Knots | None = None
@@ -57,11 +58,11 @@ class Draws:
 
         return cls(progress=progress, uniform=uniform)
 
-    def shown(self, values: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch time dim"]:
+    def shown(self, values: BatchValues) -> BatchValues:
         """The values as the encoder is shown them."""
         return values if self.noise is None else values + self.noise
 
-    def happens(self, purpose: str, chance: float, batch: Sequences) -> Bool[Tensor, "batch time"]:
+    def happens(self, purpose: str, chance: float, batch: Sequences) -> BatchMask:
         """Bernoulli mask, sampled for all observations up front."""
         if self.uniform is None or chance == 0:
             return torch.zeros_like(batch.mask)
@@ -78,7 +79,7 @@ class Losses:
     prediction: Float[Tensor, ""]
     """Mean squared error of the predictions."""
 
-    errors: Float[Tensor, "batch time"]
+    errors: BatchTimes
     """Squared error at each observation, without gradient; NaN where nothing was predicted."""
 
     mean_step: float

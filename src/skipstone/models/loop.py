@@ -10,27 +10,37 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from skipstone.models.arithmetic import select_rows
 from skipstone.models.base import SteppingModel
+from skipstone.models.typing import (
+    BatchIndex,
+    BatchMask,
+    BatchTimes,
+    BatchValues,
+    Lengths,
+    Rows,
+    State,
+    Values,
+)
 from skipstone.sequences import Sequences
 
 
 class Front(NamedTuple):
     """Rows of a batch, each just updated at a knot."""
 
-    rows: Int[Tensor, " rows"]
+    rows: Rows
     """Which rows of the batch they are."""
 
     knot: Shaped[Tensor, " rows"]
     """Where each of them is: an observation's index in data, a time in a rollout."""
 
-    values: Float[Tensor, "rows dim"]
+    values: Values
     """Where its next segment begins."""
 
-    state: Float[Tensor, "rows state"]
+    state: State
     """The state after the update."""
 
 
@@ -40,7 +50,7 @@ class Stop(NamedTuple):
     knot: Shaped[Tensor, " rows"]
     """An observation's index, or a time."""
 
-    lengths: Float[Tensor, " rows"]
+    lengths: Lengths
     """How long the segments last, in the model's unit of time."""
 
     going: Int[Tensor, " going"]
@@ -111,11 +121,7 @@ class TeacherForcing:
     """
 
     def __init__(
-        self,
-        model: SteppingModel[Any],
-        batch: Sequences,
-        shown: Float[Tensor, "batch time dim"],
-        together: range,
+        self, model: SteppingModel[Any], batch: Sequences, shown: BatchValues, together: range
     ):
         self._model, self._width, self._together = model, batch.mask.shape[1], together
         self.clock = model.clock(batch.times)
@@ -161,11 +167,7 @@ class GivenKnots:
     """Policy: segments end at knots that are known."""
 
     def __init__(
-        self,
-        at: Bool[Tensor, "batch time"],
-        end: Int[Tensor, " batch"],
-        clock: Float[Tensor, "batch time"],
-        dtype: torch.dtype,
+        self, at: BatchMask, end: Int[Tensor, " batch"], clock: BatchTimes, dtype: torch.dtype
     ):
         """`at` marks the knots, and `end` is the observation at which each row arrives."""
         following = next_true(at).roll(-1, dims=1)
@@ -182,7 +184,7 @@ class GivenKnots:
         return Stop(following, elapsed.to(self._dtype), going)
 
 
-def next_true(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+def next_true(mask: BatchMask) -> BatchIndex:
     """Index of the first True at or after each place of a row; the last place if there is none."""
     index = torch.arange(mask.shape[1], device=mask.device)
     found = torch.where(mask, index, mask.shape[1] - 1)
@@ -211,9 +213,7 @@ class Intervals(NamedTuple):
     """Where that is in the flattened batch."""
 
 
-def every_interval(
-    model: SteppingModel[Any], batch: Sequences, shown: Float[Tensor, "batch time dim"]
-) -> Intervals:
+def every_interval(model: SteppingModel[Any], batch: Sequences, shown: BatchValues) -> Intervals:
     """Teacher-force a model that updates at every observation: states and targets."""
     width, parts = batch.mask.shape[1], []
     source = TeacherForcing(model, batch, shown, range(width))

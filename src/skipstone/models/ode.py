@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from skipstone.errors import require_choice, require_number
 from skipstone.models.base import ModelConfig
+from skipstone.models.typing import State
 
 SOLVERS = ("rk4", "dopri5")
 """Methods of integration; see `ODEConfig.solver`."""
@@ -44,16 +45,13 @@ class Dynamics(nn.Module):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, hidden))
 
-    def forward(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, "rows state"]:
+    def forward(self, state: State) -> State:
         """Change of the state per unit of time."""
         return self.net(state)
 
 
 def integrate(
-    dynamics: Dynamics,
-    state: Float[Tensor, "rows state"],
-    offsets: Float[Tensor, "rows time"],
-    config: ODEConfig,
+    dynamics: Dynamics, state: State, offsets: Float[Tensor, "rows time"], config: ODEConfig
 ) -> tuple[Float[Tensor, "rows time state"], int]:
     """States after the given times, which must not decrease along a row; and the evaluations.
 

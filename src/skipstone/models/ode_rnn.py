@@ -21,6 +21,17 @@ from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
+from skipstone.models.typing import (
+    BatchIndex,
+    BatchTimes,
+    BatchValues,
+    Controls,
+    Elapsed,
+    Encoded,
+    Lengths,
+    State,
+    Values,
+)
 from skipstone.sequences import Sequences
 
 # A query this close to one of its segment's ends, relative to its length, is there.
@@ -58,79 +69,54 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         bias = not config.moves
         self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
 
-    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+    def initial_state(self, rows: int) -> State:
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
-    def encoder_inputs(
-        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time dim"]:
+    def encoder_inputs(self, values: BatchValues, gaps: BatchTimes) -> BatchValues:
         """The observations themselves."""
         return values
 
     def encode(
-        self,
-        inputs: Float[Tensor, "*rows dim"],
-        controls: Float[Tensor, "*rows control"] | None,
-        elapsed: Float[Tensor, "*rows"],
-    ) -> Float[Tensor, "*rows encoded"]:
+        self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
+    ) -> Encoded:
         """The cell's input. The time elapsed is in the state already, which flowed for it."""
         return self.encoder(with_inputs(inputs, controls))
 
-    def update(
-        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
-    ) -> Float[Tensor, "rows state"]:
+    def update(self, state: State, encoded: Encoded) -> State:
         """The cell update."""
         return self.cell(encoded, state)
 
-    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def next_steps(self, state: State) -> Lengths:
         """One typical observation interval."""
         return torch.ones_like(state[:, 0])
 
     def segments(
-        self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"],
+        self, state: State, values: Values, lengths: Lengths
     ) -> tuple[ODERNNSegments, int]:
         """Integrate across each interval."""
         ends, calls = integrate(self.dynamics, state, lengths[:, None], self.config)
         return ODERNNSegments(values, state, ends[:, 0], lengths), calls
 
-    def move(
-        self,
-        state: Float[Tensor, "rows state"],
-        lengths: Float[Tensor, " rows"],
-        segments: ODERNNSegments | None = None,
-    ) -> Float[Tensor, "rows state"]:
+    def move(self, state: State, lengths: Lengths, segments: ODERNNSegments | None = None) -> State:
         """Let the state flow, unless a segment has done so already."""
         if segments is not None:
             return segments.end
         return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
 
-    def ends(
-        self, segments: ODERNNSegments, lengths: Float[Tensor, " rows"]
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
+    def ends(self, segments: ODERNNSegments, lengths: Lengths) -> tuple[Values, Values]:
         """Prediction at the end, which is also what the encoder is given."""
         predicted = self.displace(segments.values, segments.state, segments.end)
         return predicted, predicted
 
-    def displace(
-        self,
-        values: Float[Tensor, "rows dim"],
-        state: Float[Tensor, "rows state"],
-        later: Float[Tensor, "rows state"],
-    ) -> Float[Tensor, "rows dim"]:
+    def displace(self, values: Values, state: State, later: State) -> Values:
         """Observations moved by the decoded difference of two states, or decoded themselves."""
         decoded = self.decoder(later)
         return values + decoded - self.decoder(state) if self.config.moves else decoded
 
     def predict(
-        self,
-        segments: ODERNNSegments,
-        index: Int[Tensor, "batch time"],
-        offsets: Float[Tensor, "batch time"],
-    ) -> tuple[Float[Tensor, "batch time dim"], Int[Tensor, " batch"]]:
+        self, segments: ODERNNSegments, index: BatchIndex, offsets: BatchTimes
+    ) -> tuple[BatchValues, Int[Tensor, " batch"]]:
         """Predictions of a path; times inside an interval take an integration of their own."""
         flat, offset = index.reshape(-1), offsets.reshape(-1)
         values, state, later = (

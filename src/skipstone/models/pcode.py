@@ -24,6 +24,18 @@ from skipstone.models.networks import ResidualMLP
 from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS, PCODEConfig
 from skipstone.models.search import Search
 from skipstone.models.targets import Targets
+from skipstone.models.typing import (
+    BatchIndex,
+    BatchTimes,
+    BatchValues,
+    Controls,
+    Elapsed,
+    Encoded,
+    Inputs,
+    Lengths,
+    State,
+    Values,
+)
 from skipstone.sequences import Sequences
 
 SHORT = 0.5
@@ -104,12 +116,12 @@ class PCODE(SteppingModel[PCODEConfig]):
 
     # One step: the arithmetic of section 2.
 
-    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+    def initial_state(self, rows: int) -> State:
         """Position and velocity zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
     def encoder_inputs(
-        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
+        self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
         """Observations; with `reads="motion"` also their rates of change since the one before, per
         shortest step, zero for the first."""
@@ -121,45 +133,33 @@ class PCODE(SteppingModel[PCODEConfig]):
         rates = values.diff(dim=1) * (self.min_step / chords)
         return torch.cat([values, F.pad(rates, (0, 0, 1, 0))], dim=-1)
 
-    def encode(
-        self,
-        inputs: Float[Tensor, "*rows input"],
-        controls: Float[Tensor, "*rows control"] | None,
-        elapsed: Float[Tensor, "*rows"],
-    ) -> Float[Tensor, "*rows encoded"]:
+    def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
         """The cell's input. The time elapsed is in the state already, which has moved by it."""
         return self.encoder(with_inputs(inputs, controls))
 
-    def update(
-        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
-    ) -> Float[Tensor, "rows state"]:
+    def update(self, state: State, encoded: Encoded) -> State:
         """The cell update."""
         return self.cell(encoded, state)
 
-    def move(
-        self,
-        state: Float[Tensor, "rows state"],
-        lengths: Float[Tensor, " rows"],
-        segments: PCODESegments | None = None,
-    ) -> Float[Tensor, "rows state"]:
+    def move(self, state: State, lengths: Lengths, segments: PCODESegments | None = None) -> State:
         """Move the position along its velocity: one Euler step, exact (equation 5)."""
         position, velocity = state.chunk(2, dim=1)
         moved = position + velocity * (self.config.velocity_scale * lengths[:, None])
         return torch.cat([moved, velocity], dim=1)
 
-    def predict_step(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def predict_step(self, state: State) -> Lengths:
         """Predicted length of a segment, as trained: below `min_step` the LeakyReLU's slope keeps
         the gradient alive, so a rollout bounds it (`next_steps`)."""
         return self.min_step + F.leaky_relu(self.step_size(state)[:, 0])
 
-    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def next_steps(self, state: State) -> Lengths:
         """Predicted length of a segment, inside `[min_step, max_step]`: time always advances."""
         step = self.predict_step(state).clamp(self.min_step, self.config.max_step)
         if not self.config.whole_steps:
             return step
         return step.round().clamp(min=math.ceil(self.min_step))
 
-    def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Lines:
+    def lines(self, state: State, values: Values) -> Lines:
         """The lines that begin with this state at these values."""
         half, weight = self.config.hidden // 2, self.decoder.first.weight
         first = F.linear(state, weight, self.decoder.first.bias)
@@ -178,12 +178,7 @@ class PCODE(SteppingModel[PCODEConfig]):
             return decoded
         return lines.values[:, None] + (decoded[:, 1:] - decoded[:, :1])
 
-    def segments(
-        self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"],
-    ) -> tuple[PCODESegments, int]:
+    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[PCODESegments, int]:
         """Lines, decoded in one product at all that the loop has to know: at their ends, shortly
         before if the encoder reads rates, and at their starts if they move."""
         _, first, slope = self.lines(state, values)
@@ -198,18 +193,13 @@ class PCODE(SteppingModel[PCODEConfig]):
             rate = (decoded[0] - decoded[1]) * (self.min_step / chord)[:, None]
         return PCODESegments(origin, first, slope, origin + decoded[0], rate), 0
 
-    def ends(
-        self, segments: PCODESegments, lengths: Float[Tensor, " rows"]
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows input"]]:
+    def ends(self, segments: PCODESegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
         return segments.end, torch.cat([segments.end, segments.rate], dim=1)
 
     def predict(
-        self,
-        segments: PCODESegments,
-        index: Int[Tensor, "batch time"],
-        offsets: Float[Tensor, "batch time"],
-    ) -> tuple[Float[Tensor, "batch time dim"], int]:
+        self, segments: PCODESegments, index: BatchIndex, offsets: BatchTimes
+    ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         parts = segments.origin, segments.first, segments.slope
         values = self._decode(*parts, index.reshape(-1), offsets.reshape(-1))
@@ -300,7 +290,7 @@ class PCODE(SteppingModel[PCODEConfig]):
             knots, reach = Knots(at, search.cut), search.reach
         return rounds, knots, Targets.of(batch, rounds, clock, context, reach, knots.cut)
 
-    def _search(self, batch: Sequences, draws: Draws, clock: Float[Tensor, "batch time"]) -> Search:
+    def _search(self, batch: Sequences, draws: Draws, clock: BatchTimes) -> Search:
         config = self.config
         return Search(
             self,

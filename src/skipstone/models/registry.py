@@ -6,20 +6,11 @@ import sys
 from typing import Any
 
 from skipstone.errors import InvalidInput
-from skipstone.models.base import Model
+from skipstone.models.base import MODELS, Model, is_model
 from skipstone.models.latent_ode import LatentODE
 from skipstone.models.ode_rnn import ODERNN
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
-from skipstone.registry import Registry
-
-
-def _is_model(thing: Any) -> bool:
-    return isinstance(thing, type) and issubclass(thing, Model)
-
-
-MODELS: Registry[type[Model[Any]]] = Registry("model", _is_model)
-"""Models by the name used on disk and on the command line."""
 
 for _name, _model in (("pcode", PCODE), ("rnn", RNN), ("odernn", ODERNN), ("latentode", LatentODE)):
     MODELS.add(_model, _name)
@@ -49,7 +40,7 @@ def find_kind(kind: str) -> type[Model[Any]]:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not _is_model(found):
+    if not is_model(found):
         raise InvalidInput(
             f"a folder's model must be one that is known here; {kind} is not. Import {module} "
             f"first, or register the model: skipstone.register({name})."

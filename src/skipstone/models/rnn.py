@@ -6,13 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from skipstone.models.arithmetic import mean_error, squared_error, with_inputs
 from skipstone.models.base import ModelConfig, SteppingModel
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
+from skipstone.models.typing import (
+    BatchIndex,
+    BatchTimes,
+    BatchValues,
+    Controls,
+    Elapsed,
+    Encoded,
+    Lengths,
+    State,
+    Values,
+)
 from skipstone.sequences import Sequences
 
 
@@ -48,41 +59,29 @@ class RNN(SteppingModel[RNNConfig]):
         self.cell = nn.GRU(hidden, hidden, batch_first=True)
         self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers)
 
-    def initial_state(self, rows: int) -> Float[Tensor, "rows state"]:
+    def initial_state(self, rows: int) -> State:
         """Zero."""
         return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
 
-    def encoder_inputs(
-        self, values: Float[Tensor, "batch time dim"], gaps: Float[Tensor, "batch time"]
-    ) -> Float[Tensor, "batch time dim"]:
+    def encoder_inputs(self, values: BatchValues, gaps: BatchTimes) -> BatchValues:
         """The observations themselves."""
         return values
 
     def encode(
-        self,
-        inputs: Float[Tensor, "*rows dim"],
-        controls: Float[Tensor, "*rows control"] | None,
-        elapsed: Float[Tensor, "*rows"],
-    ) -> Float[Tensor, "*rows encoded"]:
+        self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
+    ) -> Encoded:
         """The cell's input, with the time since the last observation."""
         return self.encoder(with_inputs(inputs, controls, elapsed[..., None]))
 
-    def update(
-        self, state: Float[Tensor, "rows state"], encoded: Float[Tensor, "rows encoded"]
-    ) -> Float[Tensor, "rows state"]:
+    def update(self, state: State, encoded: Encoded) -> State:
         """One GRU update, with the weights of the layer that training runs over whole sequences."""
         return torch.gru_cell(encoded, state, *self.cell.all_weights[0])
 
-    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def next_steps(self, state: State) -> Lengths:
         """One typical observation interval."""
         return torch.ones_like(state[:, 0])
 
-    def segments(
-        self,
-        state: Float[Tensor, "rows state"],
-        values: Float[Tensor, "rows dim"],
-        lengths: Float[Tensor, " rows"],
-    ) -> tuple[RNNSegments, int]:
+    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[RNNSegments, int]:
         """One decoding per interval."""
         displacement = self._displacement(state, values, lengths[:, None])
         return RNNSegments(values, displacement, lengths), 0
@@ -97,28 +96,18 @@ class RNN(SteppingModel[RNNConfig]):
         decoded = self.decoder(with_inputs(state, gaps))
         return decoded if self.config.moves else decoded - values
 
-    def move(
-        self,
-        state: Float[Tensor, "rows state"],
-        lengths: Float[Tensor, " rows"],
-        segments: RNNSegments | None = None,
-    ) -> Float[Tensor, "rows state"]:
+    def move(self, state: State, lengths: Lengths, segments: RNNSegments | None = None) -> State:
         """Nothing changes between updates."""
         return state
 
-    def ends(
-        self, segments: RNNSegments, lengths: Float[Tensor, " rows"]
-    ) -> tuple[Float[Tensor, "rows dim"], Float[Tensor, "rows dim"]]:
+    def ends(self, segments: RNNSegments, lengths: Lengths) -> tuple[Values, Values]:
         """Prediction at the end, which is also what the encoder is given."""
         predicted = segments.values + segments.displacement
         return predicted, predicted
 
     def predict(
-        self,
-        segments: RNNSegments,
-        index: Int[Tensor, "batch time"],
-        offsets: Float[Tensor, "batch time"],
-    ) -> tuple[Float[Tensor, "batch time dim"], int]:
+        self, segments: RNNSegments, index: BatchIndex, offsets: BatchTimes
+    ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         fraction = offsets / segments.lengths[index]
         return segments.values[index] + fraction[..., None] * segments.displacement[index], 0

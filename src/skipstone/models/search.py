@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from skipstone.errors import InvalidInput
 from skipstone.models.arithmetic import select_rows, squared_error
 from skipstone.models.controls import changes
 from skipstone.models.loop import Front, Stop, next_true
+from skipstone.models.typing import BatchMask, BatchTimes, Lengths, Rows, State, Values
 from skipstone.sequences import Sequences
 
 FIRST_BLOCK = 4
@@ -36,7 +37,7 @@ class LineModel(Protocol):
 
     min_step: float
 
-    def lines(self, state: Float[Tensor, "rows state"], values: Float[Tensor, "rows dim"]) -> Any:
+    def lines(self, state: State, values: Values) -> Any:
         """The lines that begin with this state at these values."""
         ...
 
@@ -46,7 +47,7 @@ class LineModel(Protocol):
         """Predictions at several offsets from the start of each line."""
         ...
 
-    def next_steps(self, state: Float[Tensor, "rows state"]) -> Float[Tensor, " rows"]:
+    def next_steps(self, state: State) -> Lengths:
         """How long the model would wait before its next update."""
         ...
 
@@ -64,11 +65,11 @@ class Search:
         self,
         model: LineModel,
         batch: Sequences,
-        clock: Float[Tensor, "batch time"],
+        clock: BatchTimes,
         tolerance: float,
         num_context: int,
-        explore: Bool[Tensor, "batch time"],
-        own: Bool[Tensor, "batch time"],
+        explore: BatchMask,
+        own: BatchMask,
     ):
         if not tolerance >= 0:
             raise InvalidInput(
@@ -110,13 +111,7 @@ class Search:
         elapsed = (self._clock[stop] - self._clock[knot]).to(self._values.dtype)
         return Stop(stop - row, elapsed, (stop < last).nonzero()[:, 0])
 
-    def _search(
-        self,
-        front: Front,
-        row: Int[Tensor, " rows"],
-        knot: Int[Tensor, " rows"],
-        last: Int[Tensor, " rows"],
-    ) -> Int[Tensor, " rows"]:
+    def _search(self, front: Front, row: Rows, knot: Rows, last: Rows) -> Rows:
         """Where segments end: a line that first misses at observation b stops at the one before."""
         end, least = row + self._end[knot + 1], row + self._least[knot]
         block = 1 + int(self._length[front.rows].double().mean())
@@ -132,9 +127,7 @@ class Search:
         nearest = self._nearest(front, knot, end).maximum(least)
         return torch.where(self._own[knot], nearest, stop).minimum(end)
 
-    def _nearest(
-        self, front: Front, knot: Int[Tensor, " rows"], end: Int[Tensor, " rows"]
-    ) -> Int[Tensor, " rows"]:
+    def _nearest(self, front: Front, knot: Rows, end: Rows) -> Rows:
         """The observation nearest to where a rollout would end its step; like there, a remainder
         shorter than the shortest step is taken in."""
         wanted = self._clock[knot] + self._model.next_steps(front.state)
@@ -145,9 +138,7 @@ class Search:
         remains = self._clock[end] - wanted
         return torch.where(remains < self._model.min_step * (1 - _SAME_TIME), end, nearest)
 
-    def _first_misses(
-        self, lines: Any, knot: Int[Tensor, " rows"], end: Int[Tensor, " rows"], block: int
-    ) -> Int[Tensor, " rows"]:
+    def _first_misses(self, lines: Any, knot: Rows, end: Rows, block: int) -> Rows:
         """The first observation up to its end that each line misses, or `NEVER`."""
         missed = torch.full_like(knot, NEVER)
         start, going, reached = self._clock[knot], torch.arange(len(knot), device=knot.device), knot

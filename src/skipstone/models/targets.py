@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from skipstone.models.loop import Round
+from skipstone.models.typing import BatchIndex, BatchMask, BatchTimes
 from skipstone.sequences import Sequences
 
 
@@ -20,7 +21,7 @@ class Targets:
     `row·time + index`, its place in the flattened batch.
     """
 
-    predicted: Bool[Tensor, "batch time"]
+    predicted: BatchMask
     """Which observations are predicted: all but the first of each row."""
 
     point: Int[Tensor, " points"]
@@ -55,10 +56,10 @@ class Targets:
         cls,
         batch: Sequences,
         rounds: list[Round],
-        clock: Float[Tensor, "batch time"],
+        clock: BatchTimes,
         num_context: int,
-        reach: Int[Tensor, "batch time"] | None,
-        cut: Bool[Tensor, "batch time"],
+        reach: BatchIndex | None,
+        cut: BatchMask,
     ) -> Targets:
         """From the rounds of a walk. At a knot, `reach` is where its segment should have ended (by
         default where it did), and `cut` whether that is only a lower bound."""

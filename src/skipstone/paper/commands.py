@@ -120,7 +120,8 @@ def grid(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
 ) -> None:
     """Train every combination, several at a time; run again to resume what is not finished."""
-    from skipstone.paper.grid import grid_summary, make_grid, run_grid
+    from skipstone.paper.grid import grid_summary, run_grid
+    from skipstone.paper.jobs import make_grid
 
     jobs = make_grid(
         task,

@@ -11,19 +11,14 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from collections.abc import Sequence
+from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, fields
-from itertools import product
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
@@ -32,6 +27,7 @@ from skipstone.errors import InvalidInput, require_number
 from skipstone.files import write_text
 from skipstone.models.registry import MODELS
 from skipstone.paper.jobs import Job, run_job
+from skipstone.paper.tasks.registry import find_task
 from skipstone.training.fit import check_hardware, require_lightning
 from skipstone.training.run import Run
 
@@ -52,27 +48,6 @@ class Outcome:
     """The reason in one line; None if the run is finished."""
     before: bool = False
     """Whether it was finished before the grid began."""
-
-
-def make_grid(
-    tasks: Iterable[str],
-    models: Iterable[str],
-    *,
-    seeds: Iterable[int] = (0,),
-    options: Mapping[str, Sequence[Any]] | None = None,
-    preset: str = "cpu",
-    steps: int | None = None,
-) -> list[Job]:
-    """Every combination as a job, once. A model gets only the options that it has."""
-    jobs = {}
-    options = options or {}
-    varied = [dict(zip(options, each, strict=True)) for each in product(*options.values())]
-    for task, model, seed, values in product(tasks, models, seeds, varied):
-        known = {each.name for each in fields(MODELS.find(model).Config)}
-        own = {name: value for name, value in values.items() if name in known}
-        job = Job(task=task, model=model, seed=seed, preset=preset, steps=steps, options=own)
-        jobs[job.name] = job
-    return list(jobs.values())
 
 
 def run_grid(
@@ -97,11 +72,9 @@ def run_grid(
     if workers is not None:
         require_number("workers", workers, 1, whole=True)
     root, jobs = Path(root), list({job.name: job for job in jobs}.values())
-    done = {job.name for job in jobs if _is_finished(job, root)}
     outcomes = {job.name: Outcome(job, Run(root / job.name), before=True) for job in jobs}
-    waiting = [job for job in jobs if job.name not in done]
-    if waiting:
-        settings = {"device": device, "precision": precision, "progress": False}
+    settings = {"device": device, "precision": precision, "progress": False}
+    if waiting := [job for job in jobs if not _is_finished(job, root)]:
         with show_progress(progress) as show:
             failures = _run_all(waiting, root, _pool(ray, workers, settings), settings, show)
         for job in waiting:
@@ -118,57 +91,52 @@ def _is_finished(job: Job, root: Path) -> bool:
         return False
 
 
-@runtime_checkable
-class JobPool(Protocol):
-    """A place that runs functions."""
-
-    def submit(self, job: Job, root: Path, settings: dict[str, Any]) -> Future[Any]:
-        """Start a job when there is room."""
-        ...
-
-    def stop(self) -> None:
-        """Have every job save its state and end; returns when they have."""
-        ...
-
-    def close(self) -> None:
-        """Free what the pool holds."""
-        ...
-
-
-def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> JobPool:
+def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> Any:
+    """`Processes`, or `RayPool`, which has the same methods."""
     if ray is None:
         require_lightning()
         check_hardware(settings["device"], 1, settings["precision"])
         return Processes(workers or _cores())
+    if workers is not None:
+        raise InvalidInput(
+            "workers are processes of this machine, and a Ray cluster runs a job per core; got "
+            f"workers={workers} for the cluster at {ray}. Leave one of them out."
+        )
     from skipstone.paper.ray_pool import RayPool
 
     return RayPool(ray, settings["device"])
 
 
 def _run_all(
-    jobs: list[Job], root: Path, pool: JobPool, settings: dict[str, Any], show: Progress
+    jobs: list[Job], root: Path, pool: Any, settings: dict[str, Any], show: Progress
 ) -> dict[str, str | None]:
     """Why each job failed, None for those that did not."""
     failures: dict[str, str | None] = {}
     try:
-        futures = {pool.submit(job, root, settings): job for job in jobs}
-        while futures:
-            for future in wait(futures, POLL_SECONDS, FIRST_COMPLETED).done:
-                job = futures.pop(future)
+        running = {pool.submit(job, root, settings, _modules(job)): job for job in jobs}
+        while running:
+            for future in futures.wait(running, POLL_SECONDS, futures.FIRST_COMPLETED).done:
+                job = running.pop(future)
                 failures[job.name] = _failure(future, root / "logs" / f"{job.name}.log")
                 show("all runs", len(failures) / len(jobs), failures[job.name] or job.name)
-            for job in futures.values():
+            for job in running.values():
                 _show_running(job, root, show)
     except KeyboardInterrupt:
         show("all runs", len(failures) / len(jobs), "stopping; each run saves its state first")
-        pool.stop()
         raise KeyboardInterrupt(
             f"stopped with {len(failures)} of {len(jobs)} runs ended; everything is in {root}. Run "
             "the same again, and it goes on from there."
         ) from None
     finally:
+        pool.stop()
         pool.close()
     return failures
+
+
+def _modules(job: Job) -> list[str]:
+    """Where a job's model and task come from: another process knows a user's own only once their
+    modules are imported."""
+    return [MODELS.find(job.model).__module__, find_task(job.task).observe.__module__]
 
 
 def _show_running(job: Job, root: Path, show: Progress) -> None:
@@ -178,7 +146,7 @@ def _show_running(job: Job, root: Path, show: Progress) -> None:
         show(job.name, rows[-1]["step"] / job.recipe.steps, f"loss {rows[-1]['training_loss']:.2e}")
 
 
-def _failure(future: Future[Any], log: Path) -> str | None:
+def _failure(future: futures.Future[Any], log: Path) -> str | None:
     """The reason in one line, with the traceback in a file; None for success."""
     try:
         found = future.result()
@@ -190,50 +158,82 @@ def _failure(future: Future[Any], log: Path) -> str | None:
     if found is None:
         return None
     reason, details = found
-    if details:
-        write_text(log, details)
-    return f"{reason} ({log})" if details else reason
+    if not details:
+        return reason
+    write_text(log, details)
+    return f"{reason} ({log})"
 
 
-def work(job: Job, root: Path, settings: dict[str, Any]) -> tuple[str, str] | None:
+def work(
+    job: Job, root: Path, settings: dict[str, Any], modules: list[str]
+) -> tuple[str, str] | None:
     """Run a job. What goes wrong is returned, as a line and a traceback, so that it can travel."""
     try:
+        mask_interrupts(False)
+        for module in modules:
+            import_module(module)
         run_job(job, root, **settings)
+    except KeyboardInterrupt:
+        return "it was interrupted. Run the same again, and it goes on", ""
     except InvalidInput as error:
         return str(error), ""
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
         return f"{type(error).__name__}: {first}", traceback.format_exc()
+    finally:
+        # Ctrl-C in a terminal reaches a worker twice: from there, and from its parent.
+        mask_interrupts(True)
+        parent = multiprocessing.parent_process()
+        if parent is not None and not parent.is_alive():
+            os._exit(1)  # Nobody is left to take the result.
     return None
+
+
+def mask_interrupts(blocked: bool) -> None:
+    """Have SIGINT wait, or not, for this thread and for the processes that it starts."""
+    if hasattr(signal, "pthread_sigmask"):
+        how = signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK
+        signal.pthread_sigmask(how, {signal.SIGINT})
 
 
 class Processes:
     """Each job in a process of its own, so that one that dies takes no other with it."""
 
     def __init__(self, workers: int):
-        self._threads = ThreadPoolExecutor(workers)
+        # A process that is still starting could not yet save anything: there, Ctrl-C waits. The
+        # tracker, when it starts, would undo that.
+        resource_tracker.ensure_running()
+        self._threads = futures.ThreadPoolExecutor(workers, "", mask_interrupts, (True,))
         self._cores_each = max(1, _cores() // workers)
+        self._lock, self._stopped, self._processes = threading.Lock(), False, set[Any]()
 
-    def submit(self, job: Job, root: Path, settings: dict[str, Any]) -> Future[Any]:
+    def submit(self, *arguments: Any) -> futures.Future[Any]:
         """Start a job when there is room."""
-        return self._threads.submit(self._alone, job, root, settings)
+        return self._threads.submit(self._alone, *arguments)
 
-    def _alone(self, job: Job, root: Path, settings: dict[str, Any]) -> Any:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, context, _begin_worker, (self._cores_each,)) as process:
-            return process.submit(work, job, root, settings).result()
+    def _alone(self, *arguments: Any) -> Any:
+        context, threads = multiprocessing.get_context("spawn"), (self._cores_each,)
+        with futures.ProcessPoolExecutor(1, context, _begin_worker, threads) as pool:
+            # Either it is started here and stopped there, or it is not started.
+            with self._lock:
+                if self._stopped:
+                    return "it was not started", ""
+                others = set(multiprocessing.active_children())
+                result = pool.submit(work, *arguments)
+                self._processes |= set(multiprocessing.active_children()) - others
+            return result.result()
 
     def stop(self) -> None:
         """Interrupt the processes, at which they save and end."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            if child.pid is not None:
-                os.kill(child.pid, signal.SIGINT)
-        self.close()
+        with self._lock:
+            self._stopped = True
+        for process in self._processes:
+            if process.is_alive():
+                os.kill(process.pid, signal.SIGINT)
 
     def close(self) -> None:
-        """Wait for what still runs."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        """Wait for them."""
+        self._threads.shutdown(cancel_futures=True)
 
 
 def _begin_worker(threads: int) -> None:
@@ -244,8 +244,7 @@ def _begin_worker(threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(GRACE_SECONDS)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ class Job:
         parts = [self.task, self.model.replace(":", "."), self.preset]
         parts += [f"finer{self.finer}"] if self.finer != 1 else []
         parts += [f"steps{self.steps}"] if self.steps is not None else []
-        parts += [f"{name}{value}" for name, value in sorted(self.options.items())]
+        for name, value in sorted(self.options.items()):
+            parts.append(f"{name}-{value}" if isinstance(value, str) else f"{name}{value}")
         return "-".join([*parts, f"seed{self.seed}"])
 
     @property
@@ -93,6 +95,27 @@ class Job:
             spacing=usual.spacing / self.finer,
             observations=(usual.observations - 1) * self.finer + 1,
         )
+
+
+def make_grid(
+    tasks: Iterable[str],
+    models: Iterable[str],
+    *,
+    seeds: Iterable[int] = (0,),
+    options: Mapping[str, Sequence[Any]] | None = None,
+    preset: str = "cpu",
+    steps: int | None = None,
+) -> list[Job]:
+    """Every combination as a job, once. A model gets only the options that it has."""
+    jobs = {}
+    options = options or {}
+    varied = [dict(zip(options, each, strict=True)) for each in product(*options.values())]
+    for task, model, seed, values in product(tasks, models, seeds, varied):
+        known = {each.name for each in dataclasses.fields(MODELS.find(model).Config)}
+        own = {name: value for name, value in values.items() if name in known}
+        job = Job(task=task, model=model, seed=seed, preset=preset, steps=steps, options=own)
+        jobs[job.name] = job
+    return list(jobs.values())
 
 
 def run_job(job: Job, root: Path, **settings: Any) -> Run:

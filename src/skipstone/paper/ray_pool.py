@@ -28,9 +28,9 @@ class RayPool:
         self._task = ray.remote(num_cpus=1, num_gpus=1 if device == "cuda" else 0)(work)
         self._running: list[Any] = []
 
-    def submit(self, job: Job, root: Path, settings: dict[str, Any]) -> Future[Any]:
+    def submit(self, job: Job, root: Path, *rest: Any) -> Future[Any]:
         """Hand a job to Ray, which waits for a free core."""
-        self._running.append(self._task.remote(job, root.resolve(), settings))
+        self._running.append(self._task.remote(job, root.resolve(), *rest))
         return self._running[-1].future()
 
     def stop(self) -> None:

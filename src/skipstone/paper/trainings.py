@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from skipstone.errors import require_number
 from skipstone.models.pcode import PCODE
 from skipstone.models.pcode_config import PCODEConfig
-from skipstone.paper.grid import make_grid
-from skipstone.paper.jobs import Job
+from skipstone.paper.jobs import Job, make_grid
 from skipstone.paper.presets import preset_for
 from skipstone.paper.published import TABLE
 from skipstone.paper.tasks.registry import find_task

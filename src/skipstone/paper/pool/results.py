@@ -13,7 +13,7 @@ from skipstone.console import markdown_table, show_progress, text_table
 from skipstone.drawing.style import save_figure, write_video
 from skipstone.errors import InvalidInput, require_seed
 from skipstone.files import read_json, write_json
-from skipstone.models.registry import MODELS
+from skipstone.models.registry import MODELS, find_kind, title
 from skipstone.models.storage import WEIGHTS, sha256
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
@@ -79,7 +79,7 @@ def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
     """The shortest unique name of a run: its model's title, its folder's name, or its path."""
     kind, folder = run.config["model"]["kind"], run.folder
     if kinds.count(kind) == 1:
-        return str(TITLES.get(kind, kind))
+        return title(find_kind(kind))
     same = {other.folder for other in runs if other.folder.name == folder.name}
     return folder.name if len(same) == 1 else str(folder)
 
