@@ -60,4 +60,4 @@ def run_markdown_blocks(page: Path) -> str:
 def shape_of(text: str) -> str:
     """A text with every number replaced and blanks squeezed: machines round differently."""
     squeezed = re.sub(r"[ \t]+", " ", _NUMBER.sub("0", text))
-    return re.sub(r"(?<=[\[(]) ", "", squeezed).strip()
+    return re.sub(r"(?<=[\[(]) | (?=[\])])", "", squeezed).strip()
