@@ -90,3 +90,12 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     listed = run_cli("runs", runs).out
     assert "lines-rnn-smoke-seed0" in listed
     assert f"{evaluation['sample_mse']['value']:.3g}" in listed
+
+
+def test_ctrl_c_says_how_to_resume_and_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt("stopped after step 3; start it again")
+
+    monkeypatch.setattr("skipstone.paper.jobs.run_job", stop)
+    said = run_cli("train", "lines", "rnn")
+    assert (said.code, said.err) == (130, "stopped after step 3; start it again\n")

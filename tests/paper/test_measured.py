@@ -11,7 +11,7 @@ from skipstone import InvalidInput
 from skipstone.paper.groups import comparable
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.measured import finished_runs, measure_runs
-from skipstone.paper.report import write_report
+from skipstone.paper.report import ReportFiles, write_report
 
 
 def test_seeds_are_measured_each_and_timed_once(
