@@ -77,7 +77,7 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     said = run_cli("train", "lines", "pcode", *options, "--device", "cpu")
     assert said.code == 0, said.err
     assert "sample mse" in said.out
-    folder = tmp_path / "lines-pcode-smoke-toleranceauto-seed0"
+    folder = tmp_path / "lines-pcode-smoke-tolerance-auto-seed0"
     # The automatic tolerance is that of the RNN of the same budget, trained beside it.
     config = json.loads((folder / "config.json").read_text())
     beside = tmp_path / f"{folder.name}-tolerance" / "lines-rnn-smoke-seed0"
