@@ -13,7 +13,6 @@ from torch import nn
 
 import skipstone
 from skipstone import Losses, Model, Path, Recipe, Sequences
-from skipstone.models.rollout import end_times
 
 
 class Coasting(Model):
@@ -31,12 +30,12 @@ class Coasting(Model):
         # The mean velocity over the gap, turned into the one at its end.
         velocity = (last - before) * rate / torch.expm1(rate * gap)
 
-        def read(segment, elapsed):
+        def predict(segment, elapsed):
             elapsed = (elapsed / unit).to(last.dtype)[..., None]
             moved = -torch.expm1(-rate * elapsed) / rate * velocity[:, None]
             return last[:, None] + moved, 0
 
-        return Path(read, knots=context.ends[:, None], end=end_times(until, context))
+        return Path(predict, context.ends[:, None], self.end_times(context, until))
 
     def loss(self, batch, draws=None):
         count = self.config.num_context

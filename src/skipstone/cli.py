@@ -33,6 +33,7 @@ def _print_version(wanted: bool) -> bool:
 def _import_modules(names: list[str]) -> list[str]:
     from importlib import import_module
 
+    sys.path.insert(0, "")  # A module beside the user's data is found, as with python -m.
     for name in names:
         try:
             import_module(name)

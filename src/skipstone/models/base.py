@@ -193,6 +193,25 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """Times since each row's first, in the model's unit, still in double precision."""
         return (times - times[:, :1]) / self.config.time_unit
 
+    def end_times(self, context: Sequences, until: float | Tensor) -> Float[Tensor, " batch"]:
+        """The end of each row's rollout, checked to lie after its context."""
+        end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
+        if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
+            raise InvalidInput(
+                f"until must be one time, or one per trajectory, shape ({len(context)},); got "
+                f"shape {tuple(end.shape)}."
+            )
+        end = end.expand(len(context)).clone()
+        early = (~((end > context.ends) & end.isfinite())).nonzero()
+        if len(early):
+            row = int(early[0])
+            last, wanted = context.ends[row].item(), end[row].item()
+            raise InvalidInput(
+                f"until must be a finite time after the context; the context of trajectory {row} "
+                f"ends at {last:.13g} and until is {wanted:.13g}."
+            )
+        return end
+
 
 class SteppingModel(Model[_Config]):
     """A model that moves from update to update. One step is the arithmetic declared here; the loop

@@ -15,7 +15,6 @@ from skipstone.models.base import Model
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
-from skipstone.models.rollout import end_times
 from skipstone.models.typing import BatchTimes, BatchValues
 from skipstone.path import Path
 from skipstone.sequences import Sequences
@@ -61,7 +60,7 @@ class LatentODE(Model[LatentODEConfig]):
                 f"{step}. Leave it out."
             )
         context = self.prepare(context, self.config.num_context).tail(self.config.num_context)
-        end, unit = end_times(until, context), self.config.time_unit
+        end, unit = self.end_times(context, until), self.config.time_unit
         state, values = self._state(context, context.values), context.values[:, -1]
 
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:

@@ -31,7 +31,7 @@ def roll_out(
     """Step from the end of a context until a time; rows that arrive leave the batch."""
     context = model.prepare(context, model.config.num_context).tail(model.config.num_context)
     signal = ControlSignal.after(context, controls, slack=_SAME_TIME * model.config.time_unit)
-    steps = Steps(model, end_times(until, context), signal, step, max_updates)
+    steps = Steps(model, model.end_times(context, until), signal, step, max_updates)
     own = FreeRunning(model, signal, len(context))
     front = Front(
         torch.arange(len(context), device=context.times.device),
@@ -157,22 +157,3 @@ class FreeRunning:
             knots.append(empty.index_put((front.rows,), front.knot))
             start += len(front.rows)
         return torch.stack(knots, dim=1), torch.stack(table, dim=1)
-
-
-def end_times(until: float | Tensor, context: Sequences) -> Float[Tensor, " batch"]:
-    """The end of each row's rollout, checked to lie after its context."""
-    end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
-    if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
-        raise InvalidInput(
-            f"until must be one time, or one per trajectory, shape ({len(context)},); got shape "
-            f"{tuple(end.shape)}."
-        )
-    end = end.expand(len(context)).clone()
-    early = (~((end > context.ends) & end.isfinite())).nonzero()
-    if len(early):
-        row = int(early[0])
-        raise InvalidInput(
-            "until must be a finite time after the context; the context of trajectory "
-            f"{row} ends at {context.ends[row].item():.13g} and until is {end[row].item():.13g}."
-        )
-    return end
