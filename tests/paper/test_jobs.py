@@ -49,7 +49,6 @@ def test_what_differs_from_the_preset_is_in_the_name() -> None:
     [
         ({"model": "rnn", "options": {"reads": "motion"}}, "option of RNN must be"),
         ({"options": {"reads": "nothing"}}, 'reads must be "values" or "motion"; got'),
-        ({"options": {"tolerance": "small"}}, "tolerance must be a number; got"),
         ({"options": {"hidden": True}}, "hidden must be a whole number; got True"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"finer": 0}, "finer must be at least 1; got 0"),
