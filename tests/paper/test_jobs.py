@@ -36,7 +36,7 @@ def test_a_grid_is_the_product_without_repetition() -> None:
 def test_what_differs_from_the_preset_is_in_the_name() -> None:
     options = {"reads": "values", "hidden": 8}
     job = Job(task="circles", model="pcode", steps=7, finer=2, seed=3, options=options)
-    assert job.name == "circles-pcode-cpu-finer2-steps7-hidden8-readsvalues-seed3"
+    assert job.name == "circles-pcode-cpu-finer2-steps7-hidden8-reads-values-seed3"
     assert job.varied == {"steps", "finer", "hidden", "reads"}
     assert Job(task="circles", model="pcode").varied == set()
     # Folders are told apart by every digit of a tolerance.

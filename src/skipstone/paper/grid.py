@@ -99,8 +99,8 @@ def _pool(ray: str | None, workers: int | None, settings: dict[str, Any]) -> Any
         return Processes(workers or _cores())
     if workers is not None:
         raise InvalidInput(
-            "workers are processes of this machine, and a Ray cluster runs a job per core; got "
-            f"workers={workers} for the cluster at {ray}. Leave one of them out."
+            f"a Ray cluster runs a job per core; got workers={workers} for the cluster at {ray}. "
+            "Leave one of them out."
         )
     from skipstone.paper.ray_pool import RayPool
 
@@ -158,10 +158,9 @@ def _failure(future: futures.Future[Any], log: Path) -> str | None:
     if found is None:
         return None
     reason, details = found
-    if not details:
-        return reason
-    write_text(log, details)
-    return f"{reason} ({log})"
+    if details:
+        write_text(log, details)
+    return f"{reason} ({log})" if details else reason
 
 
 def work(
@@ -200,8 +199,7 @@ class Processes:
     """Each job in a process of its own, so that one that dies takes no other with it."""
 
     def __init__(self, workers: int):
-        # A process that is still starting could not yet save anything: there, Ctrl-C waits. The
-        # tracker, when it starts, would undo that.
+        # A process that is still starting cannot save: there, Ctrl-C waits. A tracker undoes that.
         resource_tracker.ensure_running()
         self._threads = futures.ThreadPoolExecutor(workers, "", mask_interrupts, (True,))
         self._cores_each = max(1, _cores() // workers)
