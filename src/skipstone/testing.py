@@ -53,9 +53,11 @@ class Case:
 
     def __init__(self, kind: type[Model[Any]], control: int, within: float, options: Any):
         self.kind, self.control, self.within = kind, control, within
-        self.batch = example_data([9, 7, 12, 8], control=control)
-        torch.manual_seed(0)
-        self.model = kind.for_data(self.batch, **options).double()
+        count = options.get("num_context", kind.Config.num_context)
+        self.batch = example_data([count + more for more in (5, 3, 8, 4)], control=control)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.model = kind.for_data(self.batch, **options).double()
         self.count = self.model.config.num_context
         self.context = self.batch.head(self.count)
 

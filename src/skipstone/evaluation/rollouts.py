@@ -33,7 +33,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What the rollouts of sequences from their contexts to their ends gave, and took."""
+    """Errors, knots and cost of rollouts from each context to its sequence's end."""
 
     errors: Errors
     """Errors of the predictions, each at the time of its observation."""

@@ -1,4 +1,7 @@
-"""The contract that every model keeps, and the arithmetic of one step for models that step."""
+"""The contract that every model keeps, and the arithmetic of one step for models that step.
+
+A new model is a file beside this one and a line in `registry.py`.
+"""
 
 from __future__ import annotations
 

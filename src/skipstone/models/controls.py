@@ -64,7 +64,7 @@ def changes(values: Float[Tensor, "batch time control"]) -> Tensor:
 
 
 def _checked(controls: Any, context: Sequences) -> tuple[Tensor, Tensor]:
-    """Times and values of controls, checked, without those that are not after the context."""
+    """Times and values of controls, checked to lie after the context."""
     try:
         times, values = controls
     except (TypeError, ValueError):
@@ -88,7 +88,7 @@ def _checked(controls: Any, context: Sequences) -> tuple[Tensor, Tensor]:
     if bool((times.diff(dim=1) <= 0).any()):
         row = int((times.diff(dim=1) <= 0).nonzero()[0, 0])
         raise InvalidInput(f"times of controls must increase; those of trajectory {row} do not.")
-    if bool((times[:, 0] <= context.ends).any()):
+    if times.shape[1] and bool((times[:, 0] <= context.ends).any()):
         row = int((times[:, 0] <= context.ends).nonzero()[0, 0])
         raise InvalidInput(
             "controls after the context must be later than its last observation, whose control "

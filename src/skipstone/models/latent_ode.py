@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_number
 from skipstone.models.arithmetic import mean_error, squared_error, start_error, with_inputs
 from skipstone.models.base import Model
+from skipstone.models.controls import ControlSignal
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import Dynamics, ODEConfig, integrate
@@ -60,6 +61,10 @@ class LatentODE(Model[LatentODEConfig]):
                 f"{step}. Leave it out."
             )
         context = self.prepare(context, self.config.num_context).tail(self.config.num_context)
+        # Checked like everywhere, although nothing after the context is read.
+        ControlSignal.after(context, controls, slack=0.0)
+        if max_updates is not None:
+            require_number("max_updates", max_updates, 1, whole=True)
         end, unit = self.end_times(context, until), self.config.time_unit
         state, values = self._state(context, context.values), context.values[:, -1]
 

@@ -25,7 +25,7 @@ class ResidualMLP(nn.Module):
     def after_first(
         self, first: Float[Tensor, "*rows hidden"], overwrite: bool = False
     ) -> Float[Tensor, "*rows outputs"]:
-        """All after the first layer, whose output this takes, and may overwrite if told so."""
+        """Apply the remaining layers; `overwrite=True` may reuse the input's memory."""
         features = F.relu(first, inplace=overwrite)
         for layer in self.inner:
             # In place where no gradient needs it: moving memory takes as long as multiplying.

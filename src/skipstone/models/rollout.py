@@ -16,8 +16,8 @@ from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
 
-# Times closer than this, in the model's unit, are the same time.
-_SAME_TIME = 1e-9
+# Times closer than this, in the model's unit, are the same time: rounding of time stamps.
+_SAME_TIME = 1e-6
 
 
 def roll_out(
@@ -41,7 +41,6 @@ def roll_out(
     )
     for _ in walk(model, front, steps, own):
         pass
-    steps.check()
     return own.path(steps)
 
 
@@ -71,7 +70,6 @@ class Steps:
             require_number("max_updates", max_updates, 1, whole=True)
         self._shortest = max(shortest, _SAME_TIME) * self._unit
         self._updates, self._max_updates = 0, max_updates
-        self._ends: list[Tensor] = []
         self.reached = end.clone()
         """Where each row's path ends."""
         self.status = torch.full_like(end, Status.REACHED_END, dtype=torch.long)
@@ -86,7 +84,12 @@ class Steps:
         following = torch.where(limit - wanted < self._shortest, limit, wanted)
         lengths = ((following - front.knot) / self._unit).to(front.values.dtype)
         ends = following.detach()
-        self._ends.append(ends)
+        if not bool((ends > front.knot).all()):
+            raise InvalidInput(
+                "a step must be a positive, finite length of time; the model's does not advance. "
+                "Its weights or its context hold numbers that are not finite or far too large, or "
+                f"the data's times are not in its unit of time, {self._unit:g}."
+            )
         self._updates += 1
         going = (ends < self._end[front.rows]).nonzero()[:, 0]
         if self._updates == self._max_updates and len(going):
@@ -94,14 +97,6 @@ class Steps:
             self.status[rows], self.reached[rows] = int(Status.MAX_UPDATES), ends[going]
             going = going[:0]
         return Stop(following, lengths, going)
-
-    def check(self) -> None:
-        """Raise if a step was not a number: such a row has left as if it had arrived."""
-        if bool(torch.cat(self._ends).isnan().any()):
-            raise InvalidInput(
-                "a step must be a finite number; the model predicts nan. Its weights or its "
-                "context hold numbers that are not finite or far too large."
-            )
 
 
 class FreeRunning:

@@ -114,7 +114,7 @@ class Search:
     def _search(self, front: Front, row: Rows, knot: Rows, last: Rows) -> Rows:
         """Where segments end: a line that first misses at observation b stops at the one before."""
         end, least = row + self._end[knot + 1], row + self._least[knot]
-        block = 1 + int(self._length[front.rows].double().mean())
+        block = 1 + int(self._length[front.rows].sum()) // len(front.rows)
         lines = self._model.lines(front.state, front.values)
         missed = self._first_misses(lines, knot, end, block)
         stop = torch.maximum(missed - 1, knot + 1).maximum(least).minimum(last)

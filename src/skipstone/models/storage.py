@@ -76,7 +76,11 @@ def load(folder: str | Path) -> Model[Any]:
             "was cut short, edited or replaced. Copy it again."
         )
     try:
-        model.load_state_dict(parse_tensors(content, path)[0])
+        tensors, _ = parse_tensors(content, path)
+        kinds = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
+        if len(kinds) == 1:
+            model = model.to(kinds.pop())
+        model.load_state_dict(tensors)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
         kind = config["model"]["kind"]
@@ -94,10 +98,12 @@ def _why_no_weights(folder: Path) -> str:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], notes: dict[str, str]) -> None:
     """Write tensors as safetensors, atomically, with notes in the file's header."""
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    contiguous = {
+        name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()
+    }
     with replacing(path) as beside:
         # Through bytes, so that permissions and errors are those of any other file.
-        beside.write_bytes(safetensors.torch.save(contiguous, metadata=notes))
+        beside.write_bytes(safetensors.torch.save(copies, metadata=notes))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -15,7 +15,7 @@ from skipstone.sequences import Sequences
 
 @dataclass(frozen=True)
 class Targets:
-    """Index arithmetic of a training step, all of it data.
+    """Index arithmetic of a training step; carries no gradient.
 
     Segments are numbered in the order of the rounds in which they began. An observation's number is
     `row·time + index`, its place in the flattened batch.

@@ -83,7 +83,8 @@ def run_grid(
 
 
 def _is_finished(job: Job, root: Path) -> bool:
-    """Whether a job's folder holds its evaluated result. The job itself explains anything odd."""
+    """Whether a job's folder holds its evaluated result. An unreadable one does not; the job will
+    say why."""
     run = Run(root / job.name)
     try:
         return bool(run.finished and run.evaluation) and run.config["recipe"] == asdict(job.recipe)

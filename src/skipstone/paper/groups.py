@@ -27,14 +27,21 @@ def grouped(measured: Iterable[Measured], key: Callable[[Measured], Key]) -> dic
 
 def by_task(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     """The runs of each task, in the order of the tasks."""
-    order = list(TASKS)
-    return grouped(sorted(measured, key=lambda run: order.index(run.task)), lambda run: run.task)
+    return grouped(_ordered(measured, list(TASKS), lambda run: run.task), lambda run: run.task)
 
 
 def by_model(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     """The runs of each model, in the order of the models."""
     order = [title_of(model) for model in MODELS.values()]
-    return grouped(sorted(measured, key=lambda run: order.index(run.model)), lambda run: run.model)
+    return grouped(_ordered(measured, order, lambda run: run.model), lambda run: run.model)
+
+
+def _ordered(
+    measured: Iterable[Measured], order: list[str], name: Callable[[Measured], str]
+) -> list[Measured]:
+    """Runs in the order of known names, the others last."""
+    places = {known: place for place, known in enumerate(order)}
+    return sorted(measured, key=lambda run: places.get(name(run), len(places)))
 
 
 def comparable(measured: Iterable[Measured]) -> list[Measured]:

@@ -19,7 +19,7 @@ from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.registry import MODELS
 from skipstone.paper.presets import AUTO, preset_for
 from skipstone.paper.tasks.load import TaskData, load_task
-from skipstone.paper.tasks.registry import find_task
+from skipstone.paper.tasks.registry import TASKS, find_task
 from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import EVALUATION, Run
@@ -47,7 +47,7 @@ class Job:
     def __post_init__(self) -> None:
         kind = MODELS.find(self.model)
         find_task(self.task)
-        preset_for(self.preset, self.task)
+        self.recipe  # noqa: B018 - its own checks, before any data is made.
         require_seed(self.seed)
         require_number("finer", self.finer, 1, whole=True)
         # The config says what is wrong with an option, before any data is made.
@@ -81,9 +81,7 @@ class Job:
     @property
     def varied(self) -> set[str]:
         """What differs from the preset; studies vary something on purpose."""
-        changed = {"steps"} if self.steps is not None else set()
-        changed |= {"finer"} if self.finer != 1 else set()
-        return changed | set(self.options)
+        return varied(asdict(self))
 
     def load_data(self) -> TaskData:
         """The task's data, sampled as finely as the job asks for."""
@@ -118,6 +116,14 @@ def make_grid(
     return list(jobs.values())
 
 
+def varied(described: Mapping[str, Any]) -> set[str]:
+    """What a described job varies. A folder's description is read, never built: a job's names may
+    be import paths, and a folder must not decide which code runs."""
+    changed = {"steps"} if described["steps"] is not None else set()
+    changed |= {"finer"} if described["finer"] != 1 else set()
+    return changed | set(described["options"])
+
+
 def run_job(job: Job, root: Path, **settings: Any) -> Run:
     """Train and evaluate a job in its folder below `root`, from wherever it stands.
 
@@ -136,7 +142,7 @@ def train_job(job: Job, data: TaskData, root: Path, **settings: Any) -> Run:
     kind, options = MODELS.find(job.model), job._options
     if options.get("tolerance") == AUTO:
         options["tolerance"] = _rnn_tolerance(job, data, root, **settings)
-    if issubclass(kind.Config, PCODEConfig):
+    if issubclass(kind.Config, PCODEConfig) and job.finer != 1:
         options = _steps_in_time(job.finer) | options
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **options)
@@ -185,6 +191,12 @@ def task_data(run: Run) -> TaskData:
     if "task" not in described:
         raise InvalidInput(
             f"{run.folder} was not trained on a task. Use skipstone.evaluate(model, sequences)."
+        )
+    if described["task"] not in TASKS:
+        # Not imported, whatever it names: a folder must not decide which code runs.
+        raise InvalidInput(
+            f"{run.folder} was trained on {described['task']!r}, a task that is not known here. "
+            "Import the module that registers it: skipstone --import MODULE evaluate ..."
         )
     return load_task(described["task"], **described["options"])
 

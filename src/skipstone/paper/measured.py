@@ -10,7 +10,7 @@ from typing import Any
 from skipstone.console import Progress, silent
 from skipstone.errors import InvalidInput
 from skipstone.models.registry import find_kind, title_of
-from skipstone.paper.jobs import Job, measure_run, task_data
+from skipstone.paper.jobs import measure_run, task_data, varied
 from skipstone.training.run import Run, list_runs
 
 
@@ -57,7 +57,7 @@ class Measured:
     @property
     def varied(self) -> set[str]:
         """What differs from the preset: studies vary something on purpose."""
-        return Job(**self.run.config["data"]["job"]).varied
+        return varied(self.run.config["data"]["job"])
 
     @property
     def training(self) -> list[dict[str, float]]:
@@ -68,7 +68,7 @@ class Measured:
 def measure_runs(
     runs: Sequence[Run], progress: Progress = silent, timing: bool = True
 ) -> list[Measured]:
-    """Evaluate runs, one after the other, on data that are made for it.
+    """Evaluate runs, one after the other, on their tasks' test data.
 
     Of runs that differ only in their seed the first is timed: the others take as long. A run whose
     weights are not kept is quoted: its numbers are those of the end of its training.

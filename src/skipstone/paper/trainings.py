@@ -14,7 +14,7 @@ from skipstone.paper.tasks.registry import find_task
 from skipstone.paper.tasks.shots import SHOTS
 
 MODELS = ("rnn", "pcode", "odernn")
-"""The paper's models. RNNs come first: a PC-ODE may take its tolerance from one."""
+"""The paper's models."""
 
 CAPACITY_TASK, CAPACITY_UNITS = "circles", (8, 16, 32, 64)
 """Sizes of the capacity study, besides the preset's own."""

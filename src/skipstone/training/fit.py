@@ -1,4 +1,8 @@
-"""`fit`: train a model with Lightning, into a run folder, resumable at any moment."""
+"""`fit`: train a model with Lightning, into a run folder, resumable at any moment.
+
+A training step: `trainee.py` runs the loop, `objective.py` makes the batch and its draws, and the
+model's `loss` does the rest.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,6 @@ def fit(
     check_hardware(device, devices, precision)
     require_seed(seed)
     require_sequences(train)
-    train.require_length(model.config.num_context + 1)
     if validation is None:
         if len(train) < 10:
             raise InvalidInput(
@@ -78,13 +81,17 @@ def fit(
                 f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
             )
         train, validation = train.split([0.9, 0.1], seed=seed)
+    for part in (train, validation):
+        require_sequences(part)
+        part.require_length(model.config.num_context + 1)
+        model.prepare(part[:1], model.config.num_context + 1)
     _warn_of_scale(model)
     config = {
         "format": FORMAT,
         "model": describe_model(model),
         "recipe": asdict(recipe),
         "seed": seed,
-        "data": data or {"fingerprint": fingerprint(train)},
+        "data": data or {"fingerprint": fingerprint(train), "validation": fingerprint(validation)},
     }
     run = start_folder(Path(folder), json.loads(json.dumps(config)))
     if run.finished:

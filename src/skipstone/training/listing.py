@@ -24,21 +24,26 @@ def runs_table(root: Path) -> Table:
         raise InvalidInput(
             f"there must be runs to list; {root} holds none. Train one: skipstone train circles rnn"
         )
-    rows = [[str(run.folder.relative_to(root)), *_row(run)] for run in found]
+    notes: list[str] = []
+    rows = [[str(run.folder.relative_to(root)), *_row(run, notes)] for run in found]
     columns = ["run", "steps", "minutes", "test MSE", "sample MSE", "step"]
-    kept = any(row[1].endswith("*") for row in rows)
-    return text_table(columns, rows, "* only its numbers are kept" if kept else None)
+    if any(row[1].endswith("*") for row in rows):
+        notes.append("* only its numbers are kept")
+    return text_table(columns, rows, "\n".join(notes) or None)
 
 
-def _row(run: Run) -> list[str]:
+def _row(run: Run, notes: list[str]) -> list[str]:
+    """The cells of a run; why one cannot be read goes into the notes."""
     try:
+        run.config  # noqa: B018 - of a format that can be read.
         if not run.finished:
             return ["unfinished", "", "", "", ""]
         numbers = [_value(run.evaluation.get(name)) for name in HEADLINES[:3]]
         steps = f"{run.result['steps']}{'' if run.has_weights else '*'}"
         return [steps, f"{run.result['wall_seconds'] / 60:.1f}", *numbers]
     except InvalidInput as error:
-        return ["unreadable", "", "", "", str(error)[:40]]
+        notes.append(str(error))
+        return ["unreadable", "", "", "", ""]
 
 
 def evaluation_table(content: dict[str, Any]) -> Table:

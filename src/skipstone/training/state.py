@@ -60,6 +60,7 @@ class TrainingState:
         learned anything predicts the mean, which can be hard to beat over a long rollout.
         """
         first = self.best_step < settled_from <= self.step
+        error = error if math.isfinite(error) else math.inf
         if error < self.best_error or first or not self.best_weights:
             self.best_error, self.best_step, self.stale = error, self.step, 0
             self.best_weights = {name: weight.detach().clone() for name, weight in weights.items()}

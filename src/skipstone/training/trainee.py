@@ -110,13 +110,14 @@ class Trainee(lightning.LightningModule):
         return loss
 
     def _shared(self, losses: Losses, ranks: int) -> Tensor:
-        counts = torch.stack([losses.errors.isfinite().sum(), torch.tensor(losses.num_steps)])
-        counts = self.trainer.strategy.reduce(counts.to(self.device), reduce_op="sum")
+        points = int(losses.errors.isfinite().sum())
+        counts = torch.tensor([points, losses.num_steps], device=self.device)
+        counts = self.trainer.strategy.reduce(counts, reduce_op="sum")
         assert isinstance(counts, Tensor)
         return share_of_mean(losses, counts, ranks)
 
     def _check(self, losses: Losses, step: int) -> None:
-        """Stop where the loss is lost: predicting the mean alone would give the variance."""
+        """Raise if the loss is not finite, or beyond `DIVERGED` times the variance."""
         loss, limit = float(losses.total.detach()), DIVERGED * self.model.config.variance
         if loss <= limit:
             return
