@@ -98,9 +98,8 @@ def _why_no_weights(folder: Path) -> str:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], notes: dict[str, str]) -> None:
     """Write tensors as safetensors, atomically, with notes in the file's header."""
-    contiguous = {
-        name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()
-    }
+    # Copies: weights that are tied share memory, which the format does not know.
+    copies = {name: each.detach().cpu().clone().contiguous() for name, each in tensors.items()}
     with replacing(path) as beside:
         # Through bytes, so that permissions and errors are those of any other file.
         beside.write_bytes(safetensors.torch.save(copies, metadata=notes))
