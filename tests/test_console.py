@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from rich.console import Console
 
@@ -25,7 +27,7 @@ def test_a_line_when_something_begins_and_for_every_quarter() -> None:
 
 
 def test_names_with_brackets_are_not_markup() -> None:
-    console = Console(width=60, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=60, record=True, file=io.StringIO())
     console.print(text_table(["run", "error"], [["a [bold]b[/bold]", "1"]]))
     assert "a [bold]b[/bold]" in console.export_text()
 

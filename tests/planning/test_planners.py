@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def distance(actions: Tensor) -> Tensor:
     return (actions - GOALS[:, None]).square().sum(-1)
 
 
-def plan(planner: Planner, score: Callable[[Tensor], Tensor] = distance, seed: int = 0):
+def plan(planner: Planner, score: Callable[[Tensor], Tensor] = distance, seed: int = 0) -> Any:
     return planner.plan(score, Square(), len(GOALS), np.random.default_rng(seed))
 
 

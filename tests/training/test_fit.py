@@ -231,7 +231,7 @@ def forget_checksum(run: Run) -> None:
             lambda run: (run.folder / "config.json").write_text(
                 json.dumps({**run.config, "model": {"kind": "lstm"}})
             ),
-            "there is no model 'lstm'. Use pcode, rnn, odernn, latentode.",
+            "there is no model 'lstm'. Use pcode, rnn, odernn, latentode",
         ),
         (
             lambda run: (run.folder / "config.json").write_text(

@@ -74,6 +74,7 @@ def fit(
     check_hardware(device, devices, precision)
     require_seed(seed)
     require_sequences(train)
+    train.require_length(model.config.num_context + 1)
     if validation is None:
         if len(train) < 10:
             raise InvalidInput(
@@ -81,9 +82,9 @@ def fit(
                 f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
             )
         train, validation = train.split([0.9, 0.1], seed=seed)
+    require_sequences(validation)
+    validation.require_length(model.config.num_context + 1)
     for part in (train, validation):
-        require_sequences(part)
-        part.require_length(model.config.num_context + 1)
         model.prepare(part[:1], model.config.num_context + 1)
     _warn_of_scale(model)
     config = {

@@ -100,7 +100,7 @@ def test_score_can_be_differentiated_by_the_shot(measure: Measure) -> None:
     model = small(PCODE)
     # A point that jumps from one observation to another has no derivative: keep steps fixed.
     with torch.no_grad():
-        model.step_size.weight.zero_()
+        model.step_size.last.weight.zero_()
     score = ImaginedScore(model, tables, measure)
     assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6)
 

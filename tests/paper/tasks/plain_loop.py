@@ -6,7 +6,7 @@ The oracle for the vectorised simulator, and what the benchmark measures it agai
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def simulate_one(
     return np.array(seen), collisions
 
 
-def _next_collision(where, speed, radius):
+def _next_collision(where: Any, speed: Any, radius: Any) -> Any:
     best = (math.inf, (0, "x0"))
     for ball, (place, velocity) in enumerate(zip(where, speed, strict=True)):
         for axis, (x, v) in enumerate(zip(place, velocity, strict=True)):
@@ -55,11 +55,11 @@ def _next_collision(where, speed, radius):
     return best
 
 
-def _time(candidate):
+def _time(candidate: Any) -> Any:
     return candidate[0]
 
 
-def _meeting(x1, x2, v1, v2, distance):
+def _meeting(x1: Any, x2: Any, v1: Any, v2: Any, distance: Any) -> Any:
     gap = [b - a for a, b in zip(x1, x2, strict=True)]
     drift = [b - a for a, b in zip(v1, v2, strict=True)]
     a = sum(v * v for v in drift)
@@ -70,13 +70,13 @@ def _meeting(x1, x2, v1, v2, distance):
     return max(0.0, (-b - math.sqrt(b * b - 4 * a * c)) / (2 * a))
 
 
-def _move(where, speed, delay):
+def _move(where: Any, speed: Any, delay: Any) -> None:
     for place, velocity in zip(where, speed, strict=True):
         for axis, v in enumerate(velocity):
             place[axis] += v * delay
 
 
-def _collide(where, speed, partners):
+def _collide(where: Any, speed: Any, partners: Any) -> None:
     one, two = partners
     if isinstance(two, str):
         axis = "xyz".index(two[0])

@@ -1,5 +1,7 @@
 """The simulator against laws, closed forms and two independent simulations."""
 
+from typing import Any
+
 import numpy as np
 import pymunk
 import pytest
@@ -17,17 +19,17 @@ R = 0.1
 CASES = [(1, 1, R), (2, 1, R), (4, 1, R), (1, 2, R), (2, 2, R), (5, 2, R), (3, 3, R), (12, 2, 0.05)]
 
 
-def energy(velocities):
+def energy(velocities: Any) -> Any:
     return (velocities**2).sum(axis=(-1, -2))
 
 
-def closest_pair(positions):
+def closest_pair(positions: Any) -> Any:
     one, two = np.triu_indices(positions.shape[-2], 1)
     gaps = positions[..., one, :] - positions[..., two, :]
     return np.linalg.norm(gaps, axis=-1).min(initial=np.inf)
 
 
-def test_energy_is_conserved_over_ten_thousand_trajectories():
+def test_energy_is_conserved_over_ten_thousand_trajectories() -> None:
     positions, velocities = random_start(10_000)
     motion = simulate(positions, velocities, 2.2)
     assert len(motion.events) > 50_000
@@ -35,7 +37,7 @@ def test_energy_is_conserved_over_ten_thousand_trajectories():
 
 
 @pytest.mark.parametrize(("balls", "axes", "radius"), CASES)
-def test_never_overlapping_nor_in_a_wall(balls, axes, radius):
+def test_never_overlapping_nor_in_a_wall(balls: int, axes: int, radius: Any) -> None:
     motion = simulate(*random_start(100, balls, axes, radius), duration=3.0, radius=radius)
     times = np.random.default_rng(1).uniform(0, 3, (100, 1000))
     positions, velocities = motion.state_at(times)
@@ -48,7 +50,7 @@ def test_never_overlapping_nor_in_a_wall(balls, axes, radius):
 
 
 @pytest.mark.parametrize("axes", [1, 2])
-def test_running_backwards_returns_to_the_start(axes):
+def test_running_backwards_returns_to_the_start(axes: int) -> None:
     positions, velocities = random_start(500, axes=axes)
     forward = simulate(positions, velocities, 1.5)
     end, final = (state[:, 0] for state in forward.state_at([1.5]))
@@ -63,7 +65,7 @@ def test_running_backwards_returns_to_the_start(axes):
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_a_mirrored_start_gives_the_mirrored_motion(axis):
+def test_a_mirrored_start_gives_the_mirrored_motion(axis: Any) -> None:
     positions, velocities = random_start(200)
     mirrored, flipped = positions.copy(), velocities.copy()
     mirrored[..., axis], flipped[..., axis] = 1 - positions[..., axis], -velocities[..., axis]
@@ -74,7 +76,7 @@ def test_a_mirrored_start_gives_the_mirrored_motion(axis):
     np.testing.assert_allclose(mirror, straight, atol=1e-9)
 
 
-def test_names_of_balls_and_axes_do_not_matter():
+def test_names_of_balls_and_axes_do_not_matter() -> None:
     positions, velocities = random_start(200, balls=3)
     times = np.linspace(0, 1, 11)
     plain = simulate(positions, velocities, 1.0).state_at(times)[0]
@@ -85,7 +87,7 @@ def test_names_of_balls_and_axes_do_not_matter():
     np.testing.assert_allclose(turned, plain[..., ::-1], atol=1e-8)
 
 
-def bounce_between(low, high, start, velocity, times):
+def bounce_between(low: Any, high: Any, start: Any, velocity: Any, times: Any) -> Any:
     """A point between two walls, in closed form: a triangle wave."""
     length = high - low
     phase = np.mod(start - low + velocity * times, 2 * length)
@@ -94,7 +96,7 @@ def bounce_between(low, high, start, velocity, times):
 
 @given(st.integers(1, 5), st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_on_a_line_equal_balls_swap_velocities(balls, seed):
+def test_on_a_line_equal_balls_swap_velocities(balls: int, seed: int) -> None:
     """So, with their widths cut out, they are points that pass through each other."""
     radius = 0.08
     rng = np.random.default_rng(seed)
@@ -109,7 +111,7 @@ def test_on_a_line_equal_balls_swap_velocities(balls, seed):
     np.testing.assert_allclose(found, np.sort(free, axis=-1) + widths, atol=1e-9)
 
 
-def test_a_single_ball_is_a_triangle_wave_along_each_axis():
+def test_a_single_ball_is_a_triangle_wave_along_each_axis() -> None:
     positions, velocities = random_start(100, balls=1)
     times = np.linspace(0, 5, 77)
     found = simulate(positions, velocities, 5.0).state_at(times)[0]
@@ -118,7 +120,7 @@ def test_a_single_ball_is_a_triangle_wave_along_each_axis():
 
 
 @pytest.mark.parametrize(("balls", "axes", "radius"), CASES)
-def test_agrees_with_the_plain_loop(balls, axes, radius):
+def test_agrees_with_the_plain_loop(balls: int, axes: int, radius: Any) -> None:
     positions, velocities = random_start(20, balls, axes, radius, seed=3)
     times = np.linspace(0, 0.8, 9)
     motion = simulate(positions, velocities, 0.8, radius)
@@ -135,7 +137,7 @@ def test_agrees_with_the_plain_loop(balls, axes, radius):
             assert collision.partners == (ball, met)
 
 
-def pymunk_positions(positions, velocities, times, step):
+def pymunk_positions(positions: Any, velocities: Any, times: Any, step: Any) -> Any:
     space = pymunk.Space()
     space.collision_slop = 0.0
     corners = [(0, 0), (1, 0), (1, 1), (0, 1)]
@@ -160,7 +162,7 @@ def pymunk_positions(positions, velocities, times, step):
     return np.array(seen)
 
 
-def test_agrees_with_pymunk_until_chaos_separates_them():
+def test_agrees_with_pymunk_until_chaos_separates_them() -> None:
     """pymunk notices a collision up to a step late: an error of about a step each time, which
     every meeting of two balls then multiplies."""
     positions, velocities = random_start(12, seed=5)
@@ -179,7 +181,7 @@ def test_agrees_with_pymunk_until_chaos_separates_them():
     assert compared > 60
 
 
-def test_batch_composition_never_changes_a_trajectory():
+def test_batch_composition_never_changes_a_trajectory() -> None:
     positions, velocities = random_start(64)
     times = np.linspace(0, 2, 17)
     together = simulate(positions, velocities, 2.0).state_at(times)[0]
@@ -187,7 +189,7 @@ def test_batch_composition_never_changes_a_trajectory():
     np.testing.assert_array_equal(together[7:8], alone)
 
 
-def test_stopping_and_going_on_is_the_same_motion():
+def test_stopping_and_going_on_is_the_same_motion() -> None:
     positions, velocities = random_start(100)
     whole = simulate(positions, velocities, 1.0)
     middle = (state[:, 0] for state in whole.state_at([0.37]))
@@ -195,7 +197,7 @@ def test_stopping_and_going_on_is_the_same_motion():
     np.testing.assert_allclose(rest.state_at([0.63])[0], whole.state_at([1.0])[0], atol=1e-9)
 
 
-def test_state_at_takes_times_per_trajectory_and_inputs_are_left_alone():
+def test_state_at_takes_times_per_trajectory_and_inputs_are_left_alone() -> None:
     positions, velocities = random_start(5)
     before = positions.copy()
     motion = simulate(positions, velocities, 1.0)
@@ -207,7 +209,7 @@ def test_state_at_takes_times_per_trajectory_and_inputs_are_left_alone():
 
 
 @pytest.mark.parametrize("times", [[-0.1], [1.1], [np.nan], 0.5, np.zeros((3, 2))])
-def test_times_outside_the_motion_are_refused(times):
+def test_times_outside_the_motion_are_refused(times: Any) -> None:
     with pytest.raises(InvalidInput, match="times must"):
         simulate(*random_start(2), duration=1.0).state_at(times)
 
@@ -224,6 +226,8 @@ def test_times_outside_the_motion_are_refused(times):
         ([[[0.5, 0.5]]], [[[1, 0]]], 1, 0, "radius"),
     ],
 )
-def test_impossible_starts_are_refused(positions, velocities, duration, radius, rule):
+def test_impossible_starts_are_refused(
+    positions: Any, velocities: Any, duration: Any, radius: Any, rule: Any
+) -> None:
     with pytest.raises(InvalidInput, match=rule):
         simulate(positions, velocities, duration, radius)

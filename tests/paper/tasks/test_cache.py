@@ -1,6 +1,8 @@
 import os
 import warnings
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, Never
 
 import numpy as np
 import platformdirs
@@ -13,20 +15,20 @@ from skipstone.paper.tasks.load import cache_path
 
 
 @pytest.fixture(autouse=True)
-def directory(tmp_path, monkeypatch):
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
     return tmp_path / "skipstone" / "tasks"
 
 
-def small(**options):
+def small(**options: Any) -> Any:
     return skipstone.load_task("shots", **{"trajectories": 30, **options})
 
 
-def refuse(*_):
+def refuse(*_: Any) -> Never:
     raise AssertionError("made anew")
 
 
-def test_the_second_time_is_read_and_the_same(monkeypatch):
+def test_the_second_time_is_read_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     made = small(drop=0.3)
     monkeypatch.setattr(load, "record", refuse)
     read = small(drop=0.3)
@@ -39,7 +41,7 @@ def test_the_second_time_is_read_and_the_same(monkeypatch):
             np.testing.assert_array_equal(getattr(read.events[part], name), expected)
 
 
-def test_every_option_and_the_version_are_part_of_the_key():
+def test_every_option_and_the_version_are_part_of_the_key() -> None:
     task = find_task("billiards2d")
     changes = [
         *({"trajectories": 9}, {"observations": 9}, {"spacing": 0.1}, {"jitter": 0.1}),
@@ -52,7 +54,7 @@ def test_every_option_and_the_version_are_part_of_the_key():
     assert len(paths) == len(changes) + 3
 
 
-def test_numpy_numbers_are_the_same_options():
+def test_numpy_numbers_are_the_same_options() -> None:
     task = find_task("lines")
     plain = task_options(task, seed=3, spacing=1.0)
     numpy = task_options(task, seed=np.int64(3), spacing=np.float32(1))
@@ -60,7 +62,7 @@ def test_numpy_numbers_are_the_same_options():
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other"])
-def test_a_damaged_file_is_made_anew_with_a_warning(directory, damage):
+def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any) -> None:
     made = small()
     (path,) = directory.glob("*.npz")
     content = bytearray(path.read_bytes())
@@ -83,8 +85,10 @@ def test_a_damaged_file_is_made_anew_with_a_warning(directory, damage):
         small()
 
 
-def test_an_interrupted_write_leaves_nothing_behind(directory, monkeypatch):
-    def interrupted(file, **_):
+def test_an_interrupted_write_leaves_nothing_behind(
+    directory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(file: Any, **_: Any) -> Never:
         file.write(b"half")
         raise KeyboardInterrupt
 
@@ -94,19 +98,21 @@ def test_an_interrupted_write_leaves_nothing_behind(directory, monkeypatch):
     assert list(directory.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_written_is_only_a_warning(directory):
+def test_a_directory_that_cannot_be_written_is_only_a_warning(directory: Any) -> None:
     directory.parent.mkdir(parents=True)
     directory.write_text("in the way")
     with pytest.warns(UserWarning, match="cannot keep shots"):
         assert len(small().train) == 28
 
 
-def test_no_cache_writes_nothing(directory):
+def test_no_cache_writes_nothing(directory: Any) -> None:
     skipstone.load_task("lines", trajectories=10, cache=False)
     assert not directory.exists()
 
 
-def test_progress_appears_only_when_it_takes_a_while(monkeypatch, capsys):
+def test_progress_appears_only_when_it_takes_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     small(trajectories=10)
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")

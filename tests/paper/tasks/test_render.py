@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from skipstone.paper.tasks.render import render
 R = 0.1
 
 
-def supersampled(position, radius, pixels=28, fine=20):
+def supersampled(position: Any, radius: Any, pixels: Any = 28, fine: Any = 20) -> Any:
     """The share of each pixel that a disc covers, by counting fine points."""
     axis = (np.arange(pixels * fine) + 0.5) / (pixels * fine)
     x, y = axis[None, :], 1 - axis[:, None]
@@ -18,7 +20,7 @@ def supersampled(position, radius, pixels=28, fine=20):
 
 @given(st.floats(R, 1 - R), st.floats(R, 1 - R))
 @settings(max_examples=40, deadline=None)
-def test_brightness_is_the_share_of_a_pixel_that_is_covered(x, y):
+def test_brightness_is_the_share_of_a_pixel_that_is_covered(x: Any, y: Any) -> None:
     image = render(np.array([[x, y]]), R) / 255
     exact = supersampled((x, y), R)
     assert np.abs(image - exact).max() < 0.12
@@ -27,7 +29,7 @@ def test_brightness_is_the_share_of_a_pixel_that_is_covered(x, y):
 
 @given(st.floats(0.15, 0.85), st.floats(0.15, 0.85))
 @settings(max_examples=40, deadline=None)
-def test_the_centre_of_brightness_is_the_ball(x, y):
+def test_the_centre_of_brightness_is_the_ball(x: Any, y: Any) -> None:
     image = render(np.array([[x, y]]), R).astype(float)
     centres = (np.arange(28) + 0.5) / 28
     weights = image / image.sum()
@@ -35,12 +37,12 @@ def test_the_centre_of_brightness_is_the_ball(x, y):
     assert (weights.sum(axis=1) * centres[::-1]).sum() == pytest.approx(y, abs=0.002)
 
 
-def test_x_is_to_the_right_and_y_is_up():
+def test_x_is_to_the_right_and_y_is_up() -> None:
     image = render(np.array([[0.9, 0.1]]), R)
     assert image[20:, 20:].sum() == image.sum() > 0
 
 
-def test_balls_add_up_and_each_image_is_its_own():
+def test_balls_add_up_and_each_image_is_its_own() -> None:
     rng = np.random.default_rng(0)
     positions = np.stack([rng.uniform(0.1, 0.4, (3, 5, 2)), rng.uniform(0.6, 0.9, (3, 5, 2))], 2)
     images = render(positions, R)
@@ -52,7 +54,7 @@ def test_balls_add_up_and_each_image_is_its_own():
 
 
 @pytest.mark.parametrize("radius", [0.01, 0.3, 0.5])
-def test_other_sizes(radius):
+def test_other_sizes(radius: Any) -> None:
     image = render(np.array([[0.5, 0.5]]), radius) / 255
     assert image.sum() == pytest.approx(np.pi * (28 * radius) ** 2, rel=0.02 if radius > 0.1 else 1)
     np.testing.assert_array_equal(image, image[::-1])

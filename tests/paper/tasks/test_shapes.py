@@ -1,15 +1,17 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 from skipstone.paper.tasks import find_task, record, task_options
 
 
-def recorded(name, **options):
+def recorded(name: str, **options: Any) -> Any:
     task = find_task(name)
     return record(task, task_options(task, **{"trajectories": 300, **options}))
 
 
-def test_lines_advance_by_a_constant_at_a_random_height():
+def test_lines_advance_by_a_constant_at_a_random_height() -> None:
     values = recorded("lines").values
     assert values.shape == (300, 21, 2)
     np.testing.assert_allclose(np.diff(values[..., 0], axis=1), 0.1)
@@ -18,7 +20,7 @@ def test_lines_advance_by_a_constant_at_a_random_height():
     assert 0.95 < values[..., 1].max() < 1
 
 
-def test_circles_keep_their_radius_and_tangential_speed():
+def test_circles_keep_their_radius_and_tangential_speed() -> None:
     values = recorded("circles").values
     assert values.shape == (300, 25, 2)
     radius = np.linalg.norm(values, axis=-1)
@@ -31,7 +33,7 @@ def test_circles_keep_their_radius_and_tangential_speed():
 
 
 @pytest.mark.parametrize("name", ["lines", "circles"])
-def test_irregular_times_only_change_when_one_looks(name):
+def test_irregular_times_only_change_when_one_looks(name: str) -> None:
     plain, jittered = recorded(name), recorded(name, jitter=0.5)
     np.testing.assert_array_equal(plain.values[:, 0], jittered.values[:, 0])
     assert (plain.times[:, 1:] != jittered.times[:, 1:]).all()

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -5,12 +7,12 @@ from skipstone.paper.tasks import find_task, record, shots, task_options
 
 
 @pytest.fixture(scope="module")
-def recording():
+def recording() -> Any:
     task = find_task("shots")
     return record(task, task_options(task, trajectories=400))
 
 
-def test_balls_rest_during_the_context_and_the_cue_moves_from_the_shot_on(recording):
+def test_balls_rest_during_the_context_and_the_cue_moves_from_the_shot_on(recording: Any) -> None:
     values, controls = recording.values, recording.controls
     assert values.shape == (400, 39, 4)
     assert controls.shape == (400, 39, 2)
@@ -26,7 +28,7 @@ def test_balls_rest_during_the_context_and_the_cue_moves_from_the_shot_on(record
     assert recording.events.times.min() >= recording.times[0, 3]
 
 
-def test_the_shot_is_struck_when_it_is_observed_also_at_irregular_times():
+def test_the_shot_is_struck_when_it_is_observed_also_at_irregular_times() -> None:
     task = find_task("shots")
     recording = record(task, task_options(task, trajectories=50, jitter=0.9, drop=0.5))
     assert recording.controls is not None
@@ -40,7 +42,7 @@ def test_the_shot_is_struck_when_it_is_observed_also_at_irregular_times():
     np.testing.assert_allclose(recording.values[:, 3:], replayed, atol=1e-9)
 
 
-def test_random_shots_favour_no_direction_and_keep_to_their_speeds():
+def test_random_shots_favour_no_direction_and_keep_to_their_speeds() -> None:
     actions = shots.random_shots(np.random.default_rng(0), 20_000)
     speed = np.linalg.norm(actions, axis=1)
     slow, fast = shots.SPEEDS
@@ -52,7 +54,7 @@ def test_random_shots_favour_no_direction_and_keep_to_their_speeds():
     assert np.abs(counts / 2500 - 1).max() < 0.1
 
 
-def test_a_straight_shot_pockets_the_target():
+def test_a_straight_shot_pockets_the_target() -> None:
     """Cue, target and pocket on one line: the target takes all speed and runs into the corner."""
     tables = np.array([[[0.4, 0.6], [0.6, 0.4]]])
     motion = shots.play(tables, np.array([[1.0, -1.0]]))
@@ -61,7 +63,7 @@ def test_a_straight_shot_pockets_the_target():
     assert shots.pocket_distance(away)[0] == pytest.approx(0.4 * 2**0.5)
 
 
-def test_pocket_distance_is_the_minimum_over_all_times():
+def test_pocket_distance_is_the_minimum_over_all_times() -> None:
     rng = np.random.default_rng(1)
     motion = shots.play(shots.random_tables(rng, 200), shots.random_shots(rng, 200))
     exact = shots.pocket_distance(motion)
@@ -71,7 +73,7 @@ def test_pocket_distance_is_the_minimum_over_all_times():
     np.testing.assert_allclose(exact, sampled, atol=1e-3)
 
 
-def test_the_game_is_winnable_but_not_by_luck():
+def test_the_game_is_winnable_but_not_by_luck() -> None:
     rng = np.random.default_rng(2)
     tables = np.repeat(shots.random_tables(rng, 40), 500, axis=0)
     won = shots.pocket_distance(shots.play(tables, shots.random_shots(rng, 20_000)))
