@@ -184,6 +184,21 @@ class GivenKnots:
         return Stop(following, elapsed.to(self._dtype), going)
 
 
+class EveryObservation:
+    """Policy: every observation before `stop` is a knot, of all rows, which are in step."""
+
+    def __init__(self, clock: BatchTimes, stop: int, dtype: torch.dtype):
+        self._gaps, self._stop = clock.diff(dim=1).to(dtype), stop
+        self._all = torch.arange(len(clock), device=clock.device)
+
+    def stop(self, front: Front) -> Stop:
+        """The next observation, or nowhere after the last."""
+        index = int(front.knot[0])
+        if index + 1 >= self._stop:
+            return Stop(front.knot, front.values.new_zeros(len(front.rows)), self._all[:0])
+        return Stop(front.knot + 1, self._gaps[:, index], self._all)
+
+
 def next_true(mask: BatchMask) -> BatchIndex:
     """Index of the first True at or after each place of a row; the last place if there is none."""
     index = torch.arange(mask.shape[1], device=mask.device)
@@ -234,16 +249,14 @@ def read_context(model: SteppingModel[Any], context: Sequences) -> Float[Tensor,
     As long as all rows are the same, one is read for all of them: the candidates of a planner
     differ only in their last control.
     """
-    count, front = context.mask.shape[1], None
+    front = None
     for rows, part in _shared_and_own(model, context):
         source = TeacherForcing(model, rows, rows.values, part)
-        clock, dtype = source.clock, rows.values.dtype
-        knots = rows.mask & (torch.arange(count, device=rows.mask.device) < part.stop)
-        policy = GivenKnots(knots, torch.full_like(rows.lengths, part.stop - 1), clock, dtype)
+        policy = EveryObservation(source.clock, part.stop, rows.values.dtype)
         if front is None:
             front = source.begin()
         else:
-            every = torch.arange(len(rows), device=clock.device)
+            every = torch.arange(len(rows), device=rows.times.device)
             front = Front(
                 every,
                 front.knot.expand(len(rows)),

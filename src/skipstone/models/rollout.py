@@ -113,7 +113,8 @@ class FreeRunning:
         """Predict to the end of each segment, and encode that."""
         model, going = self._model, stop.going
         segments, evaluations = model.segments(front.state, front.values, stop.lengths)
-        self._evaluations[front.rows] += evaluations
+        if evaluations:
+            self._evaluations[front.rows] += evaluations
         self._fronts.append(front)
         self._segments.append(segments)
         if len(going) == 0:
