@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from skipstone.clock import Clock, joined
@@ -142,7 +142,7 @@ class Labelled(ABC):
         """How times map to the stamps of the table that they came from."""
         return self.about.clock
 
-    def model_times(self, stamps: Any) -> Float[Tensor, "..."]:
+    def model_times(self, stamps: Any) -> Tensor:
         """Model times of one stamp, `(batch,)`, or of several, `(batch, time)`.
 
         Each sequence has its own origin, so one stamp has a model time for each. For example the

@@ -108,7 +108,8 @@ def write_table(
             f"{library} must be installed to make its frames; it is not. Install it, or ask for "
             f"another: like={' or '.join(map(repr, LIBRARIES))}."
         ) from error
-    return nw.from_dict({one.name: one for one in series}, backend=library).to_native()
+    # Not `from_dict`, which loses the time zones of pandas.
+    return series[0].to_frame().with_columns(*series[1:]).to_native()
 
 
 def _as_frame(frame: Any) -> nw.DataFrame[Any]:
