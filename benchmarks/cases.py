@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool
+from skipstone.models.stepping import read_context
 from torch import Tensor
 
 from skipstone import PCODE, Path, Sequences
 from skipstone.models.base import Model
-from skipstone.models.stepping import read_context
 
 TOLERANCE = 1e-2
 """Squared error that a segment may reach, on the staircase."""

@@ -1,3 +1,4 @@
+from .drawing.plots import plot as plot
 from .errors import InvalidInput as InvalidInput
 from .evaluation.estimate import Estimate as Estimate
 from .evaluation.metrics import Evaluation as Evaluation

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skipstone.paper.backends import Event, LocalBackend
+from skipstone.paper.ray_backend import pack, unpack
+from skipstone.paper.worker import Failure, Report
 
 import skipstone.paper.grid as grid_module
 from skipstone import InvalidInput
 from skipstone.cli import main
-from skipstone.paper.backends import Event, LocalBackend
 from skipstone.paper.grid import Outcome, make_grid, run_grid, with_baselines
 from skipstone.paper.jobs import Job
-from skipstone.paper.ray_backend import pack, unpack
-from skipstone.paper.worker import Failure, Report
 from skipstone.training.run import Run, read_tensors
 
 RNN = Job(task="circles", model="rnn", preset="smoke")

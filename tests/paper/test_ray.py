@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skipstone.paper.worker import Report
 from test_grid import CHECKPOINT, FOREIGN, PCODE, RNN, Recorder, foreign_folder, record
 
 from skipstone.paper.grid import run_grid
 from skipstone.paper.jobs import Job
-from skipstone.paper.worker import Report
 from skipstone.training.run import read_tensors
 
 # Ray warns of its own future, and leaves files and processes for later.

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import skipstone.training.loop as loop
 import torch
 
-import skipstone.training.loop as loop
 from helpers import random_batch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Sequences
 from skipstone.training.fit import fit
