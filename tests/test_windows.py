@@ -104,7 +104,7 @@ def test_no_id_is_on_both_sides_of_a_split(ids: list[str], seed: int) -> None:
 
 def test_windows_of_one_log_cannot_be_split_by_chance() -> None:
     windows = log([[1.0] * 30]).windows(5, 1)
-    with pytest.raises(InvalidInput, match=re.escape("26 sequences with 1 different ids split by")):
+    with pytest.raises(InvalidInput, match=re.escape("27 sequences of 1 id split by")):
         windows.split([0.9, 0.1], seed=0)
 
 

@@ -50,8 +50,8 @@ def _empty_part(count: int, groups: int, fractions: Sequence[float]) -> str:
         )
     return (
         "sequences of one id stay together, and each part must get at least one id; "
-        f"{count} sequences with {groups} different ids split by {list(fractions)} leave a part "
-        "empty. Split by time instead: split_by_time(...), before windows(...)."
+        f"{count} sequences of {groups} id{'' if groups == 1 else 's'} split by {list(fractions)} "
+        "leave a part empty. Split by time instead: split_by_time(...), before windows(...)."
     )
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 import torch
 
-import skipstone
 from helpers import linear_pcode, random_batch
 from skipstone import InvalidInput, Sequences, plot
 
@@ -70,4 +69,4 @@ def test_bad_plots_are_explained() -> None:
         ((data, data[0]), "a row for each of the 2 that are drawn; got 1."),
     ]:
         with pytest.raises(InvalidInput, match=re.escape(message)):
-            skipstone.drawing.plots.plot.__wrapped__(*arguments)
+            plot(*arguments)

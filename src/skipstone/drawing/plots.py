@@ -26,7 +26,7 @@ MOMENTS = 400
 
 
 @styled
-def plot(thing: Sequences | Path, observed: Sequences | None = None, most: int = 6) -> Figure:
+def plot(thing: Any, observed: Sequences | None = None, most: int = 6) -> Figure:
     """Draw sequences or a path over time: a panel for each of the first `most`, a line per feature.
 
     Of a path, dots are the cell's updates. `observed` are sequences with one row for each of its
