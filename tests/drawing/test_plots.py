@@ -27,7 +27,7 @@ def test_sequences_are_drawn_one_panel_each() -> None:
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left") for axes in panels] == [r"a\$b\$", "<i>"]
     assert line_values(panels[1], 0) == data.values[1, :5, 0].tolist()
-    assert len(panels[0].lines[0].get_xdata()) == 3
+    assert len(np.asarray(panels[0].lines[0].get_xdata())) == 3
 
 
 def test_a_path_is_drawn_with_updates_and_observations() -> None:
@@ -37,10 +37,10 @@ def test_a_path_is_drawn_with_updates_and_observations() -> None:
     path = linear_pcode(rate=1.0, step=1.5).rollout(data, until=data.ends + 3)
     (axes,) = plot(path, observed=data).axes
     assert line_values(axes, 0)[-1] == pytest.approx(5)
-    last = mdates.date2num(axes.lines[0].get_xdata()[-1])
+    last = mdates.date2num(np.asarray(axes.lines[0].get_xdata())[-1])
     assert last == pytest.approx(mdates.date2num(stamps[-1] + timedelta(hours=3)))
     assert line_values(axes, 1) == [0, 1, 2]
-    assert len(axes.collections[0].get_offsets()) == int(path.num_updates[0])
+    assert len(np.asarray(axes.collections[0].get_offsets())) == int(path.num_updates[0])
 
 
 @pytest.mark.parametrize(
