@@ -53,11 +53,21 @@ def plot(thing: Any, observed: Sequences | None = None, most: int = 6) -> Figure
         if thing.ids is not None:
             # A dollar sign would begin a formula.
             axes.set_title(listed([thing.ids[row]]).replace("$", r"\$"))
-        axes.tick_params(axis="x", labelrotation=20 if thing.clock.origins is not None else 0)
+        if thing.clock.kind in ("datetime", "date"):
+            _few_dates(axes)
     shown = names[: len(PALETTE)]
     handles = [key(name.replace("$", r"\$"), PALETTE[i]) for i, name in enumerate(shown)]
     legend_below(figure, handles)
     return figure
+
+
+def _few_dates(axes: Axes) -> None:
+    """Short labels that do not run into each other."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=3, maxticks=6)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _draw_sequence(axes: Axes, sequences: Sequences, row: int, **options: Any) -> list[str]:
