@@ -62,6 +62,15 @@ def test_every_kind_of_time_can_be_drawn(stamps: pa.Array) -> None:
     assert plot(data).axes
 
 
+@pytest.mark.parametrize("hours", [0.001, 0.01, 0.1, 1, 2.9, 12, 60, 71, 400, 2000, 20_000, 99_999])
+def test_dates_of_any_range_have_labels(hours: float) -> None:
+    """Warnings are errors in tests, so matplotlib finds a spacing for each of them."""
+    stamps = [datetime(2026, 3, 1, 12), datetime(2026, 3, 1, 12) + timedelta(hours=hours)]
+    table = pl.DataFrame({"t": stamps, "x": [0.0, 1.0]})
+    (axes,) = plot(Sequences.from_table(table, time="t", values="x")).axes
+    assert 2 <= len(axes.get_xticks()) <= 9
+
+
 def test_bad_plots_are_explained() -> None:
     data = random_batch(0, [3, 3])
     for arguments, message in [

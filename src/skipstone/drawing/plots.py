@@ -65,7 +65,8 @@ def _few_dates(axes: Axes) -> None:
     """Short labels that do not run into each other."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    locator = AutoDateLocator(minticks=3, maxticks=6)
+    # With fewer at most, there are ranges for which matplotlib finds none and warns.
+    locator = AutoDateLocator(minticks=3, maxticks=8)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
