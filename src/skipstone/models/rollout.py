@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.about import About
 from skipstone.errors import InvalidInput, require_number
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import ControlSignal
@@ -41,7 +42,7 @@ def roll_out(
     )
     for _ in walk(model, front, steps, own):
         pass
-    return own.path(steps)
+    return own.path(steps, context.about)
 
 
 class Steps:
@@ -127,7 +128,7 @@ class FreeRunning:
         encoded = model.encode(inputs, controls, lengths)
         return Arrival(values, model.move(state, lengths, segments), encoded)
 
-    def path(self, steps: Steps) -> Path:
+    def path(self, steps: Steps, about: About) -> Path:
         """The whole rollout."""
         model, unit = self._model, self._model.config.time_unit
         dtype = self._fronts[0].values.dtype
@@ -138,7 +139,7 @@ class FreeRunning:
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int | Tensor]:
             return model.predict(segments, table.gather(1, segment), (elapsed / unit).to(dtype))
 
-        return Path(predict, knots, steps.reached, steps.status, self._evaluations)
+        return Path(predict, knots, steps.reached, steps.status, self._evaluations, about)
 
     def _tables(
         self, batch: int
