@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from skipstone.about import About, Labelled
 from skipstone.checking import as_array, as_times
-from skipstone.clock import is_stamp
 from skipstone.errors import InvalidInput, require_choice
-from skipstone.tables import write_table
+from skipstone.tables.about import About, Labelled
+from skipstone.tables.clock import is_stamp
+from skipstone.tables.frames import write_table
 
 SegmentPredictor = Callable[
     [Int[Tensor, "batch time"], Float[Tensor, "batch time"]],

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from skipstone import cutting
-from skipstone.about import About, Labelled, merged
 from skipstone.checking import (
     as_mask,
     as_rows,
@@ -23,7 +22,8 @@ from skipstone.checking import (
     shape_rule,
 )
 from skipstone.errors import InvalidInput, require_number
-from skipstone.tables import read_table, write_table
+from skipstone.tables.about import About, Labelled, merged
+from skipstone.tables.frames import read_table, write_table
 
 
 class Sequences(Labelled):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from skipstone.clock import NANOSECONDS
 from skipstone.drawing.labels import key, legend_below
 from skipstone.drawing.panels import draw_updates
 from skipstone.drawing.style import PALETTE, panel_grid, styled
 from skipstone.errors import InvalidInput, require_number
 from skipstone.path import Path
 from skipstone.sequences import Sequences
-from skipstone.summary import listed
+from skipstone.tables.clock import NANOSECONDS
+from skipstone.tables.summary import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

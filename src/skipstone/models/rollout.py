@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from skipstone.about import About
 from skipstone.errors import InvalidInput, require_number
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import ControlSignal
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
+from skipstone.tables.about import About
 
 # Times closer than this, in the model's unit, are the same time: rounding of time stamps.
 _SAME_TIME = 1e-6

@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from skipstone.about import as_ids
 from skipstone.errors import InvalidInput
+from skipstone.tables.about import as_ids
 
 
 class Rows(NamedTuple):

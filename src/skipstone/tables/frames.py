@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from narwhals.exceptions import NarwhalsError
 
-from skipstone.about import About
-from skipstone.clock import LARGE, Clock, read_stamps, with_unit
 from skipstone.errors import InvalidInput, did_you_mean, require_choice
-from skipstone.table_rows import (
+from skipstone.tables.about import About
+from skipstone.tables.clock import LARGE, Clock, read_stamps, with_unit
+from skipstone.tables.rows import (
     Rows,
     check_distinct,
     check_order,

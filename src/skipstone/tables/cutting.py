@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from skipstone.clock import Clock, is_stamp
 from skipstone.errors import InvalidInput, require_number
+from skipstone.tables.clock import Clock, is_stamp
 
 
 def split_rows(

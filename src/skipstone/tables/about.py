@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from skipstone.clock import Clock, joined
 from skipstone.errors import InvalidInput
-from skipstone.summary import html_table, listed
+from skipstone.tables.clock import Clock, joined
+from skipstone.tables.summary import html_table, listed
 
 
 @dataclass(frozen=True, eq=False)
