@@ -1,5 +1,6 @@
 from . import planning as planning
 from . import testing as testing
+from .drawing.plots import plot as plot
 from .errors import InvalidInput as InvalidInput
 from .evaluation.estimate import Estimate as Estimate
 from .evaluation.metrics import Evaluation as Evaluation

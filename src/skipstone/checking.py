@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,18 @@ _SINGLE = (
 )
 
 
+def check_length(lengths: Tensor, count: int) -> None:
+    """Raise unless every sequence has at least `count` observations."""
+    short = (lengths < count).nonzero()
+    if len(short):
+        row = int(short[0])
+        raise InvalidInput(
+            f"each sequence must have at least {count} observations here; sequence {row} has "
+            f"{int(lengths[row])}. Drop the short ones: s[s.lengths >= {count}], or use "
+            "a shorter context."
+        )
+
+
 def check_lengths(
     name: str, shapes: list[tuple[int, ...]], lengths: list[int], width: tuple[int, ...]
 ) -> None:
@@ -189,3 +202,39 @@ def check_lengths(
                 f"{length} observations and {name} of shape {shape} instead of "
                 f"{(length, *width)}."
             )
+
+
+def as_rows(
+    values: Iterable[Any], times: Iterable[Any] | None, controls: Iterable[Any] | None
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Times, values, controls and mask of sequences of different lengths, checked and padded."""
+    rows = [as_values(row, f"values of sequence {i}", None) for i, row in enumerate(values)]
+    if not rows:
+        raise InvalidInput("there must be at least one sequence; got an empty list.")
+    dim = rows[0].shape[-1] if rows[0].ndim == 2 else None
+    for i, row in enumerate(rows):
+        if row.ndim != 2 or row.shape[1] != dim:
+            raise InvalidInput(
+                "each sequence must have shape (time, dim) with the same dim; sequence "
+                f"{i} has shape {tuple(row.shape)}"
+                + (f" and sequence 0 has dim {dim}" if row.ndim == 2 else "")
+                + ". Reshape it; a single feature needs a last axis: x[:, None]."
+            )
+    lengths = [len(row) for row in rows]
+    clock = (
+        [torch.arange(n, dtype=torch.float64) for n in lengths]
+        if times is None
+        else [as_times(row).to(rows[0].device) for row in times]
+    )
+    check_lengths("times", [tuple(row.shape) for row in clock], lengths, ())
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    if controls is None:
+        return _pad(clock), _pad(rows), None, mask
+    inputs = [as_values(row, f"controls of sequence {i}", None) for i, row in enumerate(controls)]
+    width = tuple(inputs[0].shape[1:]) if inputs else ()
+    check_lengths("controls", [tuple(row.shape) for row in inputs], lengths, width)
+    return _pad(clock), _pad(rows), _pad(inputs), mask
+
+
+def _pad(rows: list[Tensor]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from skipstone.checking import as_array, as_times
 from skipstone.errors import InvalidInput, require_choice
+from skipstone.tables.about import About, Labelled
+from skipstone.tables.clock import is_stamp
+from skipstone.tables.frames import write_table
 
 SegmentPredictor = Callable[
     [Int[Tensor, "batch time"], Float[Tensor, "batch time"]],
@@ -41,7 +44,7 @@ class Status(IntEnum):
     MAX_UPDATES = 1
 
 
-class Path:
+class Path(Labelled):
     """Predicted trajectories x̂(t), one per row, in segments that begin at knots.
 
     A path starts at the last observation of its context and ends at `until`, or earlier for a
@@ -76,9 +79,11 @@ class Path:
         end: Float[Tensor, " batch"],
         status: Int[Tensor, " batch"] | None = None,
         num_evaluations: Int[Tensor, " batch"] | None = None,
+        about: About | None = None,
     ):
         """`predict(segment, offset)` gives the values inside the segments between `knots`. Without
-        `status` every row reached its end; without `num_evaluations` nothing was integrated."""
+        `status` every row reached its end; without `num_evaluations` nothing was integrated.
+        `about` is that of the context: its ids, names and clock, which `to_table` needs."""
         nothing = torch.zeros_like(end, dtype=torch.long)
         self._predict = predict
         self.num_evaluations = nothing if num_evaluations is None else num_evaluations
@@ -87,16 +92,16 @@ class Path:
         self.end = end
         self.status = nothing + int(Status.REACHED_END) if status is None else status
         self.num_updates = knots.isfinite().sum(1)
+        self.about = About() if about is None else about
 
     def __len__(self) -> int:
         return self.knots.shape[0]
 
-    def __repr__(self) -> str:
-        low, high = self.start.min().item(), self.end.max().item()
-        return (
-            f"Path(batch={len(self)}, times=[{low:.13g}, {high:.13g}], "
-            f"updates per row={self.num_updates.double().mean().item():.3g})"
-        )
+    def facts(self) -> dict[str, Any]:
+        """What its repr shows."""
+        updates = f"{self.num_updates.double().mean().item():.3g}"
+        span = self.about.span(self.start, self.end)
+        return {"batch": len(self), **span, "updates per row": updates, **self.about.names()}
 
     @property
     def steps(self) -> Float[Tensor, "batch segments"]:
@@ -107,6 +112,9 @@ class Path:
 
     def evaluate(self, t: Any, side: str = "left") -> Float[Tensor, "batch *time dim"]:
         """The prediction at time `t`: one number, `(time,)` for all rows, or `(batch, time)`.
+
+        Numbers are model time, as in the context's `times`. One stamp of the context's table, such
+        as a datetime, or several, are the same moments for all rows.
 
         At a knot two segments meet. The left limit, the prediction made before the update, is
         the default; `side="right"` gives the one made after it.
@@ -123,8 +131,48 @@ class Path:
         self.num_evaluations = self.num_evaluations + evaluations
         return values[:, 0] if np.ndim(t) == 0 else values
 
+    def to_table(self, times: Any = None, *, every: Any = None, like: Any = None) -> Any:
+        """A frame of predictions: the context's ids, stamps like its own, a column per feature.
+
+        `every` is a length of time, a timedelta or a number in model time: each trajectory has a
+        row that long after its start, and so on to its end. Or `times` says which, as in
+        `evaluate`. `like` is a frame of the library to use or its name; by default the one that
+        the context came from.
+        """
+        if (times is None) == (every is None):
+            raise InvalidInput(
+                "a table needs either `every`, a length of time, or `times`; got "
+                + ("neither." if times is None else "both.")
+            )
+        if every is None:
+            queries = self._queries(times)
+            wanted = torch.ones_like(queries, dtype=torch.bool)
+        else:
+            queries, wanted = self._grid(self.clock.length("every", every))
+        with torch.no_grad():
+            values = self.evaluate(queries)[wanted]
+        row, at = (part.cpu().numpy() for part in wanted.nonzero().T)
+        moments = queries.detach().cpu().numpy()[row, at]
+        return write_table(self.about, row, moments, self.about.columns(values), like)
+
+    def _grid(self, every: float) -> tuple[Float[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+        """Times `every` so long after the start of each row, and which of them it reaches."""
+        low, high = self.start.detach()[:, None], self.end.detach()[:, None]
+        counts = ((high - low) / every + _SLACK).floor()
+        if bool((counts < 1).any()):
+            row = int((counts < 1).nonzero()[0, 0])
+            raise InvalidInput(
+                f"every must fit into each trajectory; it is {every:g} in model time, and "
+                f"trajectory {row} lasts {float((high - low)[row]):.13g}. "
+                "Use a shorter one, or roll out with a later `until`."
+            )
+        steps = torch.arange(1, int(counts.max()) + 1, device=counts.device)
+        return (low + steps * every).minimum(high), steps <= counts
+
     def _queries(self, t: Any) -> Float[Tensor, "batch time"]:
         """The times asked for, one row per trajectory, checked against the range."""
+        if not isinstance(t, Tensor) and is_stamp(t):
+            t = self.model_times(t).reshape(len(self), -1)
         # Through numpy, which takes plain numbers as double precision.
         t = t if isinstance(t, Tensor) else as_array(t, "times")
         times = as_times(t).to(self.end)

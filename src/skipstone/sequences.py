@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,29 +10,36 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
+from skipstone import cutting
 from skipstone.checking import (
     as_mask,
+    as_rows,
     as_times,
     as_values,
-    check_lengths,
+    check_length,
     check_numbers,
     check_shapes,
     shape_rule,
 )
 from skipstone.errors import InvalidInput, require_number
+from skipstone.tables.about import About, Labelled, merged
+from skipstone.tables.frames import read_table, write_table
 
 
-class Sequences:
+class Sequences(Labelled):
     """A batch of observed trajectories.
 
     Every sequence has its own length and its own times. Shorter ones are padded at the end, and
     `mask` is True where there is an observation. A gap in a log needs no mask: leave the missing
     rows out, and the times say where the gap is.
 
-    Times are kept in double precision whatever the dtype of the values, so that time stamps in
-    seconds since 1970 keep their milliseconds. Values are floating point; integers become that.
-    Only `uint8` values stay: they are images in [0, 255], which `to(dtype=...)` turns into floating
-    point in [0, 1], batch by batch.
+    Times are in double precision whatever the dtype of the values. Floats and integers are kept as
+    given. Datetimes, dates, durations and integers beyond 2**32 come from tables (`from_table`) and
+    are counted from each sequence's first stamp there; `clock` maps them back. Values are floating
+    point; integers become that. Only `uint8` values stay: they are images in [0, 255], which
+    `to(dtype=...)` turns into floating point in [0, 1], batch by batch.
+
+    Ids, names of columns and the clock go along with every operation.
     """
 
     times: Float[Tensor, "batch time"]
@@ -41,12 +48,20 @@ class Sequences:
     mask: Bool[Tensor, "batch time"]
 
     def __init__(
-        self, times: Any, values: Any, controls: Any = None, mask: Any = None, *, dtype: Any = None
+        self,
+        times: Any,
+        values: Any,
+        controls: Any = None,
+        mask: Any = None,
+        *,
+        dtype: Any = None,
+        about: About | None = None,
     ):
         """Check and keep `times (batch, time)`, `values (batch, time, dim)` and the rest.
 
         Tensors, arrays and nested lists are accepted. `dtype` is that of values and controls; by
         default a floating-point tensor keeps its own and everything else gets torch's default.
+        `about` is that of other sequences, to keep their names.
         """
         values = as_values(values, "values", dtype)
         controls = None if controls is None else as_values(controls, "controls", dtype)
@@ -58,9 +73,11 @@ class Sequences:
         check_numbers(times, values, controls, mask)
         lengths = mask.sum(1)
         self.times = torch.where(mask, times, times.gather(1, lengths[:, None] - 1))
-        self.values = _zero_where(~mask, values)
-        self.controls = None if controls is None else _zero_where(~mask, controls)
+        self.values = cutting.zero_where(~mask, values)
+        self.controls = None if controls is None else cutting.zero_where(~mask, controls)
         self.mask = mask
+        self.about = About() if about is None else about
+        self.about.check(len(self), self.dim, self.control_dim)
 
     @classmethod
     def from_array(
@@ -87,34 +104,46 @@ class Sequences:
 
         Without `times`, observation i of each sequence is at time i.
         """
-        rows = [as_values(row, f"values of sequence {i}", None) for i, row in enumerate(values)]
-        if not rows:
-            raise InvalidInput("there must be at least one sequence; got an empty list.")
-        dim = rows[0].shape[-1] if rows[0].ndim == 2 else None
-        for i, row in enumerate(rows):
-            if row.ndim != 2 or row.shape[1] != dim:
-                raise InvalidInput(
-                    "each sequence must have shape (time, dim) with the same dim; sequence "
-                    f"{i} has shape {tuple(row.shape)}"
-                    + (f" and sequence 0 has dim {dim}" if row.ndim == 2 else "")
-                    + ". Reshape it; a single feature needs a last axis: x[:, None]."
-                )
-        lengths = [len(row) for row in rows]
-        clock = (
-            [torch.arange(n, dtype=torch.float64) for n in lengths]
-            if times is None
-            else [as_times(row).to(rows[0].device) for row in times]
-        )
-        check_lengths("times", [tuple(row.shape) for row in clock], lengths, ())
-        inputs = None
-        if controls is not None:
-            inputs = [
-                as_values(row, f"controls of sequence {i}", None) for i, row in enumerate(controls)
-            ]
-            width = tuple(inputs[0].shape[1:]) if inputs else ()
-            check_lengths("controls", [tuple(row.shape) for row in inputs], lengths, width)
-        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        return cls(_pad(clock), _pad(rows), None if inputs is None else _pad(inputs), mask)
+        return cls(*as_rows(values, times, controls))
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        id: str | None = None,
+        time: str,
+        values: str | Sequence[str],
+        controls: str | Sequence[str] | None = None,
+        duplicates: str = "error",
+        unit: str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Sequences:
+        """Sequences from a frame of pandas, polars or pyarrow with one row per observation.
+
+        The arguments name columns. Rows with the same `id` are one sequence, whose times must
+        increase; rows of different ids may interleave. Without an `id` the table is one sequence.
+        `duplicates` says what becomes of rows of one id at one time: `"error"`, `"first"`,
+        `"last"` or `"mean"`.
+
+        Times are datetimes, dates, durations, integers or floats. `unit` is the unit of model time
+        for the first three, `"ns"`, `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"D"`; by default
+        seconds, and days for dates. Values get torch's default dtype unless there is a `dtype`.
+        """
+        table = read_table(frame, id, time, values, controls, duplicates, unit)
+        return cls(*table[:4], dtype=dtype, about=table.about)
+
+    def to_table(self, like: Any = None) -> Any:
+        """A frame with a row per observation: ids and stamps as they came in, values, controls.
+
+        `like` is a frame of the library to use or its name; by default the one that came in.
+        """
+        rows, at = (part.cpu().numpy() for part in self.mask.nonzero().T)
+        columns = self.about.columns(self.values[self.mask])
+        if self.controls is not None:
+            columns |= self.about.control_columns(self.controls[self.mask])
+        times = self.times.cpu().numpy()[rows, at]
+        return write_table(self.about, rows, times, columns, like)
 
     @classmethod
     def concat(cls, parts: Sequence[Sequences]) -> Sequences:
@@ -125,48 +154,57 @@ class Sequences:
                 "batches to join must agree in (dim, control) and there must be at least one; "
                 f"got {shapes}."
             )
-        longest = max(part.times.shape[1] for part in parts)
-        padded = [part._padded_to(longest) for part in parts]
+        controls = [part.controls for part in parts if part.controls is not None]
         return cls._trusted(
-            torch.cat([part.times for part in padded]),
-            torch.cat([part.values for part in padded]),
-            None
-            if padded[0].controls is None
-            else torch.cat([part.controls for part in padded if part.controls is not None]),
-            torch.cat([part.mask for part in padded]),
+            cutting.stack_padded([part.times for part in parts], hold=True),
+            cutting.stack_padded([part.values for part in parts]),
+            cutting.stack_padded(controls) if controls else None,
+            cutting.stack_padded([part.mask for part in parts]),
+            merged([part.about for part in parts]),
         )
 
     @classmethod
     def _trusted(
-        cls, times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor
+        cls, times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor, about: About
     ) -> Sequences:
         """Build without checks, from parts of sequences that were checked before."""
         self = object.__new__(cls)
         self.times, self.values, self.controls, self.mask = times, values, controls, mask
+        self.about = about
         return self
+
+    def _each(self, change: Callable[[Tensor], Tensor], about: About | None = None) -> Sequences:
+        """The same change of times, values, controls and mask."""
+        return self._trusted(
+            change(self.times),
+            change(self.values),
+            None if self.controls is None else change(self.controls),
+            change(self.mask),
+            self.about if about is None else about,
+        )
 
     def __len__(self) -> int:
         return self.times.shape[0]
 
-    def __repr__(self) -> str:
+    def facts(self) -> dict[str, Any]:
+        """What its repr shows."""
         low, high = int(self.lengths.min()), int(self.lengths.max())
-        observations = str(low) if low == high else f"{low} to {high}"
-        return (
-            f"Sequences(batch={len(self)}, observations={observations}, dim={self.dim}, "
-            f"control={self.control_dim}, dtype={self.values.dtype}, device={self.values.device})"
-        )
+        facts = {
+            "batch": len(self),
+            "observations": low if low == high else f"{low} to {high}",
+            "dim": self.dim,
+            "control": self.control_dim,
+            "dtype": self.values.dtype,
+            "device": self.values.device,
+        }
+        known = self.about.names()
+        return facts | known | (self.about.span(self.times[:, 0], self.ends) if known else {})
 
     def __getitem__(
         self, index: int | np.integer | slice | Sequence[int] | np.ndarray | Tensor
     ) -> Sequences:
         """Some of the sequences, always as a batch: an int gives a batch of one."""
-        if isinstance(index, int | np.integer):
-            if not -len(self) <= index < len(self):
-                raise IndexError(f"sequence {index} of {len(self)}")
-            index = [int(index)]
-        if not isinstance(index, slice):
-            index = torch.as_tensor(index, device=self.times.device)
-            index = index if index.numel() else index.long()
+        index = cutting.as_index(index, len(self), self.times.device)
         mask = self.mask[index]
         if mask.shape[0] == 0:
             raise InvalidInput(
@@ -174,13 +212,18 @@ class Sequences:
                 f"{len(self)}. Check the index."
             )
         longest = int(mask.sum(1).max())
-        controls = None if self.controls is None else self.controls[index][:, :longest]
-        return self._trusted(
-            self.times[index][:, :longest],
-            self.values[index][:, :longest],
-            controls,
-            mask[:, :longest],
-        )
+        return self._each(lambda part: part[index][:, :longest], self.about.pick(_where(index)))
+
+    def named(
+        self,
+        ids: Iterable[Any] | None = None,
+        features: Iterable[str] | None = None,
+        control_names: Iterable[str] | None = None,
+    ) -> Sequences:
+        """The same sequences with other ids or names; None keeps those there are."""
+        about = self.about.named(ids, features, control_names)
+        about.check(len(self), self.dim, self.control_dim)
+        return self._each(lambda part: part, about)
 
     @property
     def dim(self) -> int:
@@ -226,102 +269,81 @@ class Sequences:
             values = values.to(dtype) / 255 if values.dtype == torch.uint8 else values.to(dtype)
         clock = torch.float32 if values.device.type == "mps" else torch.float64
         controls = None if self.controls is None else self.controls.to(device, dtype)
-        return self._trusted(self.times.to(device, clock), values, controls, self.mask.to(device))
+        times, mask = self.times.to(device, clock), self.mask.to(device)
+        return self._trusted(times, values, controls, mask, self.about)
 
     def split(self, fractions: Sequence[float], seed: int | None = None) -> list[Sequences]:
-        """Disjoint parts with the given fractions of the sequences, shuffled if there is a seed."""
-        if not fractions or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
-            raise InvalidInput(
-                f"fractions must be positive and sum to 1; got {list(fractions)}. "
-                "For example split([0.8, 0.2], seed=0)."
-            )
-        order = torch.arange(len(self))
-        if seed is not None:
-            order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
-        cuts = [round(sum(fractions[: i + 1]) * len(self)) for i in range(len(fractions))]
-        starts = [0, *cuts[:-1]]
-        if any(stop <= start for start, stop in zip(starts, cuts, strict=True)):
-            raise InvalidInput(
-                f"each part must get at least one sequence; {len(self)} sequences split by "
-                f"{list(fractions)} leave a part empty. Bring more sequences or fewer parts."
-            )
-        return [self[order[start:stop]] for start, stop in zip(starts, cuts, strict=True)]
+        """Disjoint parts with the given fractions of the sequences, shuffled if there is a seed.
+
+        Sequences with the same id, such as the windows of one log, stay together: no part has seen
+        an id of another. The fractions are then fractions of the ids.
+        """
+        return [self[rows] for rows in cutting.split_rows(len(self), self.ids, fractions, seed)]
+
+    def split_by_time(self, time: Any) -> tuple[Sequences, Sequences]:
+        """What was observed before a time, and what from then on; sequences that cross it are cut.
+
+        `time` is a stamp of the table's kind, or a number in model time.
+        """
+        early, late = (
+            self._gather(rows, *cutting.kept_places(keep[rows]))
+            for keep in cutting.sides_of_time(self.times, self.mask, time, self.clock)
+            for rows in [keep.any(1).nonzero()[:, 0]]
+        )
+        return early, late
+
+    def windows(self, length: int, stride: int | None = None, max_gap: Any = None) -> Sequences:
+        """Windows of `length` observations, one every `stride`, by default side by side.
+
+        None crosses a gap longer than `max_gap`, a timedelta or a number in model time: a sequence
+        is cut there, and windows begin anew. What is shorter than a window is left out. Windows
+        keep the id of their sequence (its number if there are no ids), so that `split` keeps them
+        together.
+        """
+        gap = None if max_gap is None else self.clock.length("max_gap", max_gap)
+        stride = length if stride is None else stride
+        rows, starts = cutting.window_places(self.times, self.mask, length, stride, gap)
+        index = starts[:, None] + torch.arange(length, device=starts.device)
+        log = self if self.ids is not None else self.named(ids=range(len(self)))
+        return log._gather(rows, index)
 
     def head(self, count: int) -> Sequences:
         """The first `count` observations of each sequence: a context to predict from."""
         self.require_length(count)
-        controls = None if self.controls is None else self.controls[:, :count]
-        return self._trusted(
-            self.times[:, :count], self.values[:, :count], controls, self.mask[:, :count]
-        )
+        return self._each(lambda part: part[:, :count])
 
     def tail(self, count: int) -> Sequences:
         """The last `count` observations of each sequence."""
         self.require_length(count)
-        return self._take(
-            self.lengths[:, None] - count + torch.arange(count, device=self.times.device)
-        )
+        index = self.lengths[:, None] - count + torch.arange(count, device=self.times.device)
+        return self._gather(torch.arange(len(self), device=self.times.device), index)
 
     def select(self, keep: Bool[Tensor, "batch time"]) -> Sequences:
         """Only the observations where `keep` is True; the rest become gaps in the times."""
-        keep = keep & self.mask
-        empty = (~keep.any(1)).nonzero()
-        if len(empty):
-            raise InvalidInput(
-                "a selection must keep at least one observation of each sequence; sequence "
-                f"{int(empty[0])} keeps none. Drop the sequence instead."
-            )
-        order = (~keep).to(torch.int8).argsort(dim=1, stable=True)
-        lengths = keep.sum(1)
-        longest = int(lengths.max())
-        positions = torch.arange(longest, device=keep.device)
-        index = order[:, :longest].gather(1, positions.minimum(lengths[:, None] - 1))
-        kept = self._take(index)
-        mask = positions < lengths[:, None]
-        controls = None if kept.controls is None else _zero_where(~mask, kept.controls)
-        return self._trusted(kept.times, _zero_where(~mask, kept.values), controls, mask)
+        rows = torch.arange(len(self), device=keep.device)
+        return self._gather(rows, *cutting.kept_places(keep & self.mask))
 
     def require_length(self, count: int) -> None:
         """Raise unless every sequence has at least `count` observations."""
         require_number("a number of observations", count, 1, whole=True)
-        short = (self.lengths < count).nonzero()
-        if len(short):
-            row = int(short[0])
-            raise InvalidInput(
-                f"each sequence must have at least {count} observations here; sequence {row} has "
-                f"{int(self.lengths[row])}. Drop the short ones: s[s.lengths >= {count}], or use "
-                "a shorter context."
-            )
+        check_length(self.lengths, count)
 
-    def _take(self, index: Int[Tensor, "batch new_time"]) -> Sequences:
-        wide = index[..., None]
-        controls = self.controls
-        if controls is not None:
-            controls = controls.gather(1, wide.expand(-1, -1, controls.shape[2]))
-        return self._trusted(
-            self.times.gather(1, index),
-            self.values.gather(1, wide.expand(-1, -1, self.dim)),
-            controls,
-            self.mask.gather(1, index),
-        )
-
-    def _padded_to(self, longest: int) -> Sequences:
-        extra = longest - self.times.shape[1]
-        if extra == 0:
-            return self
-        pad = torch.nn.functional.pad
-        return self._trusted(
-            torch.cat([self.times, self.ends[:, None].expand(-1, extra)], dim=1),
-            pad(self.values, (0, 0, 0, extra)),
-            None if self.controls is None else pad(self.controls, (0, 0, 0, extra)),
-            pad(self.mask, (0, extra)),
-        )
+    def _gather(
+        self,
+        rows: Int[Tensor, " new_batch"],
+        index: Int[Tensor, "new_batch new_time"],
+        mask: Bool[Tensor, "new_batch new_time"] | None = None,
+    ) -> Sequences:
+        """Observations by sequence and position; padding, where `mask` is False, repeats the
+        position of the last."""
+        taken = self._each(lambda part: part[rows[:, None], index], self.about.pick(_where(rows)))
+        if mask is not None:
+            taken.mask, taken.values = mask, cutting.zero_where(~mask, taken.values)
+            if taken.controls is not None:
+                taken.controls = cutting.zero_where(~mask, taken.controls)
+        return taken
 
 
-def _pad(rows: list[Tensor]) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-
-
-def _zero_where(padding: Tensor, values: Tensor) -> Tensor:
-    """Set padding to zero, so that nothing in it can reach a result."""
-    return values.masked_fill(padding[..., None], 0) if bool(padding.any()) else values
+def _where(index: slice | Tensor) -> slice | np.ndarray:
+    """An index of sequences for arrays, which stay on the CPU."""
+    return index if isinstance(index, slice) else index.cpu().numpy()

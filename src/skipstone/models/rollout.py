@@ -15,6 +15,7 @@ from skipstone.models.controls import ControlSignal
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
+from skipstone.tables.about import About
 
 # Times closer than this, in the model's unit, are the same time: rounding of time stamps.
 _SAME_TIME = 1e-6
@@ -41,7 +42,7 @@ def roll_out(
     )
     for _ in walk(model, front, steps, own):
         pass
-    return own.path(steps)
+    return own.path(steps, context.about)
 
 
 class Steps:
@@ -128,7 +129,7 @@ class FreeRunning:
         encoded = model.encode(inputs, controls, lengths)
         return Arrival(values, model.move(state, lengths, segments), encoded)
 
-    def path(self, steps: Steps) -> Path:
+    def path(self, steps: Steps, about: About) -> Path:
         """The whole rollout."""
         model, unit = self._model, self._model.config.time_unit
         dtype = self._fronts[0].values.dtype
@@ -139,7 +140,7 @@ class FreeRunning:
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int | Tensor]:
             return model.predict(segments, table.gather(1, segment), (elapsed / unit).to(dtype))
 
-        return Path(predict, knots, steps.reached, steps.status, self._evaluations)
+        return Path(predict, knots, steps.reached, steps.status, self._evaluations, about)
 
     def _tables(
         self, batch: int

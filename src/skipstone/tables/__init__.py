@@ -1,0 +1,1 @@
+"""Tables in and out: what sequences keep of them, time stamps, frames, and cutting into windows."""

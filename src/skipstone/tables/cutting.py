@@ -1,0 +1,158 @@
+"""Which sequences and observations go where: splits and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from skipstone.errors import InvalidInput, require_number
+from skipstone.tables.clock import Clock, is_stamp
+
+
+def split_rows(
+    count: int,
+    ids: Shaped[np.ndarray, " batch"] | None,
+    fractions: Sequence[float],
+    seed: int | None,
+) -> list[Int[Tensor, " part"]]:
+    """The sequences of each part. Those of one id are in one part; fractions are of the ids."""
+    if not fractions or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise InvalidInput(
+            f"fractions must be positive and sum to 1; got {list(fractions)}. "
+            "For example split([0.8, 0.2], seed=0)."
+        )
+    number: dict[object, int] = {}
+    names = range(count) if ids is None else ids
+    group = torch.tensor([number.setdefault(name, len(number)) for name in names])
+    groups = len(number)
+    order = torch.arange(groups)
+    if seed is not None:
+        order = torch.randperm(groups, generator=torch.Generator().manual_seed(seed))
+    cuts = [round(sum(fractions[: i + 1]) * groups) for i in range(len(fractions))]
+    starts = [0, *cuts[:-1]]
+    if any(stop <= start for start, stop in zip(starts, cuts, strict=True)):
+        raise InvalidInput(_empty_part(count, groups, fractions))
+    place = order.argsort()[group]
+    rows = place.argsort(stable=True)
+    return [rows[(place[rows] >= a) & (place[rows] < b)] for a, b in zip(starts, cuts, strict=True)]
+
+
+def _empty_part(count: int, groups: int, fractions: Sequence[float]) -> str:
+    if groups == count:
+        return (
+            f"each part must get at least one sequence; {count} sequences split by "
+            f"{list(fractions)} leave a part empty. Bring more sequences or fewer parts."
+        )
+    return (
+        "sequences of one id stay together, and each part must get at least one id; "
+        f"{count} sequences of {groups} id{'' if groups == 1 else 's'} split by {list(fractions)} "
+        "leave a part empty. Split by time instead: split_by_time(...), before windows(...)."
+    )
+
+
+def sides_of_time(
+    times: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"], time: Any, clock: Clock
+) -> tuple[Bool[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+    """Where observations are before a time, and where not; raise if either is nowhere."""
+    if is_stamp(time):
+        limit = torch.as_tensor(clock.to_model(time)).to(times)
+        if limit.ndim != 1:
+            raise InvalidInput(f"time must be one stamp; got {time!r}.")
+    else:
+        require_number("time", time)
+        limit = times.new_tensor([time])
+    before = mask & (times < limit[:, None])
+    after = mask & ~before
+    for keep, others in ((before, "none is before"), (after, "all are before")):
+        if not bool(keep.any()):
+            raise InvalidInput(
+                f"there must be observations before and after the time; {others} {time}."
+            )
+    return before, after
+
+
+def window_places(
+    times: Float[Tensor, "batch time"],
+    mask: Bool[Tensor, "batch time"],
+    length: int,
+    stride: int,
+    max_gap: float | None,
+) -> tuple[Int[Tensor, " windows"], Int[Tensor, " windows"]]:
+    """The sequence and the first observation of each window.
+
+    A gap longer than `max_gap` cuts a sequence into pieces. Windows begin at every `stride`-th
+    observation of a piece, as long as they fit into it.
+    """
+    require_number("length, the observations of a window,", length, 1, whole=True)
+    require_number("stride, the observations from window to window,", stride, 1, whole=True)
+    index = torch.arange(times.shape[1], device=times.device).expand_as(times)
+    begins = torch.zeros_like(mask)
+    begins[:, 0] = True
+    if max_gap is not None:
+        begins[:, 1:] = times.diff(dim=1) > max_gap
+    first = torch.where(begins, index, 0).cummax(dim=1).values
+    # Just after the last observation of a piece: where the next one begins, or the sequence ends.
+    ends = mask.sum(1, keepdim=True)
+    nothing = torch.full_like(ends, times.shape[1])
+    later = torch.cat([torch.where(begins, index, nothing)[:, 1:], nothing], dim=1)
+    stop = later.flip(1).cummin(dim=1).values.flip(1).minimum(ends)
+    rows, starts = (((index - first) % stride == 0) & (index + length <= stop)).nonzero().T
+    if len(rows) == 0:
+        longest = int((stop - first).max())
+        gaps = "" if max_gap is None else f" without a gap above {max_gap:g}"
+        raise InvalidInput(
+            f"a window has {length} observations; the longest stretch{gaps} has {longest}. Use a "
+            "shorter length" + ("." if max_gap is None else ", or a larger max_gap.")
+        )
+    return rows, starts
+
+
+def kept_places(
+    keep: Bool[Tensor, "batch time"],
+) -> tuple[Int[Tensor, "batch kept"], Bool[Tensor, "batch kept"]]:
+    """The positions of what is kept, filled up with the last one, and which are not filling."""
+    empty = (~keep.any(1)).nonzero()
+    if len(empty):
+        raise InvalidInput(
+            "a selection must keep at least one observation of each sequence; sequence "
+            f"{int(empty[0])} keeps none. Drop the sequence instead."
+        )
+    order = (~keep).to(torch.int8).argsort(dim=1, stable=True)
+    lengths = keep.sum(1, keepdim=True)
+    positions = torch.arange(int(lengths.max()), device=keep.device)
+    return order.gather(1, positions.minimum(lengths - 1)), positions < lengths
+
+
+def stack_padded(
+    parts: Sequence[Shaped[Tensor, "_ _ ..."]], hold: bool = False
+) -> Shaped[Tensor, "_ _ ..."]:
+    """Tensors (batch, time, ...) below each other, padded with zeros or, to `hold`, their last."""
+    longest = max(part.shape[1] for part in parts)
+    padded = []
+    for part in parts:
+        last = part[:, -1:] if hold else torch.zeros_like(part[:, -1:])
+        extra = last.expand(-1, longest - part.shape[1], *part.shape[2:])
+        padded.append(torch.cat([part, extra], dim=1))
+    return torch.cat(padded)
+
+
+def as_index(index: Any, count: int, device: torch.device) -> slice | Tensor:
+    """Which of `count` sequences, as a slice or a tensor; an int is one of them."""
+    if isinstance(index, int | np.integer):
+        if not -count <= index < count:
+            raise IndexError(f"sequence {index} of {count}")
+        index = [int(index)]
+    if isinstance(index, slice):
+        return index
+    index = torch.as_tensor(index, device=device)
+    return index if index.numel() else index.long()
+
+
+def zero_where(padding: Tensor, values: Tensor) -> Tensor:
+    """Set padding to zero, so that nothing in it can reach a result."""
+    return values.masked_fill(padding[..., None], 0) if bool(padding.any()) else values

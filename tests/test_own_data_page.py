@@ -1,0 +1,53 @@
+"""The page about own data: its examples run as written, on a log with a gap."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+
+
+def write_log(path: Path) -> None:
+    """Ten rooms, an observation an hour or so, and none for a day."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for room in range(10):
+        hours = np.cumsum(rng.uniform(0.5, 1.5, 300)) + 24 * (np.arange(300) > 200)
+        stamps = [datetime(2026, 1, 1, room) + timedelta(seconds=round(3600 * h)) for h in hours]
+        swing = np.sin(hours / 12 * np.pi)
+        columns = {"room": f"room {room}", "time": stamps, "warmth": swing, "damp": -swing / 2}
+        frames.append(pl.DataFrame(columns))
+    pl.concat(frames).write_csv(path)
+
+
+def test_examples_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "log.csv")
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    exec(compile(blocks[0], "own-data.md", "exec"), names)
+    log, forecast = names["log"], names["forecast"]
+    assert isinstance(log, pl.DataFrame)
+    assert isinstance(forecast, pl.DataFrame)
+    assert forecast.schema["time"] == log.schema["time"]
+    assert forecast.columns == log.columns
+    assert forecast["room"].value_counts()["count"].to_list() == [24] * 10
+    last = log.group_by("room").agg(pl.col("time").max().alias("end"))
+    ahead = forecast.join(last, on="room").select(pl.col("time") - pl.col("end"))["time"]
+    assert ahead.unique().sort().to_list() == [timedelta(hours=h) for h in range(1, 25)]
+    assert (tmp_path / "forecast.png").stat().st_size > 1000
+    exec(compile(blocks[1], "own-data.md", "exec"), names)
+
+
+def test_the_first_example_is_about_fifteen_lines() -> None:
+    block = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0]
+    lines = [line for line in block.splitlines() if line and "import " not in line]
+    assert len(lines) <= 15
