@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from skipstone import cutting
 from skipstone.checking import (
     as_mask,
     as_rows,
@@ -22,6 +21,7 @@ from skipstone.checking import (
     shape_rule,
 )
 from skipstone.errors import InvalidInput, require_number
+from skipstone.tables import cutting
 from skipstone.tables.about import About, Labelled, merged
 from skipstone.tables.frames import read_table, write_table
 
