@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+from pages import ROOT, python_blocks
+
+BLOCKS = [block.code for block in python_blocks(ROOT / "docs" / "own-data.md")]
 
 
 def write_log(path: Path) -> None:
@@ -30,10 +30,9 @@ def write_log(path: Path) -> None:
 def test_examples_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_log(tmp_path / "log.csv")
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(BLOCKS) == 2
     names: dict[str, object] = {}
-    exec(compile(blocks[0], "own-data.md", "exec"), names)
+    exec(compile(BLOCKS[0], "own-data.md", "exec"), names)
     log, forecast = names["log"], names["forecast"]
     assert isinstance(log, pl.DataFrame)
     assert isinstance(forecast, pl.DataFrame)
@@ -44,10 +43,9 @@ def test_examples_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ahead = forecast.join(last, on="room").select(pl.col("time") - pl.col("end"))["time"]
     assert ahead.unique().sort().to_list() == [timedelta(hours=h) for h in range(1, 25)]
     assert (tmp_path / "forecast.png").stat().st_size > 1000
-    exec(compile(blocks[1], "own-data.md", "exec"), names)
+    exec(compile(BLOCKS[1], "own-data.md", "exec"), names)
 
 
 def test_the_first_example_is_about_fifteen_lines() -> None:
-    block = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0]
-    lines = [line for line in block.splitlines() if line and "import " not in line]
+    lines = [line for line in BLOCKS[0].splitlines() if line and "import " not in line]
     assert len(lines) <= 15

@@ -14,9 +14,12 @@ from skipstone.paper.tasks import TASKS
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+# Its examples read a file, which a test of its own writes first.
+NEEDS_A_FILE = ROOT / "docs" / "own-data.md"
+RUN = [page for page in PAGES if python_blocks(page) and page != NEEDS_A_FILE]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=str)
+@pytest.mark.parametrize("page", RUN, ids=str)
 def test_examples_run_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
