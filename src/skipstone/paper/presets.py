@@ -105,7 +105,7 @@ PIXELS = ("pixels1d", "pixels2d")
 
 _PIXEL_OPTIONS: dict[str, dict[str, Any]] = {
     "pixels1d": {"whole_steps": True},
-    # What helps elsewhere has not been tried here, where a training takes half an hour.
+    # What helps elsewhere has not been tried here, where a training takes long.
     "pixels2d": {"own_steps": 0.0, "reads": "values", "step_layers": 1},
 }
 

@@ -85,9 +85,6 @@ def write_report(
     examples = _examples(measured, progress)
     possible = list(_illustrations(measured, examples, planning))
     figures, left_out = _draw(possible, out / "figures", progress)
-    strangers = [run.run.folder.name for run in measured if "recipe" in run.varied]
-    if strangers:
-        left_out["comparisons"] = f"{', '.join(strangers)} had a recipe that is no preset's."
     videos = _film(examples, out / "videos", progress)
     _remove_stale(out, {"hero", *TASKS, *(one.name for one in possible)}, [*figures, *videos])
     progress("writing the page", 0.0)
