@@ -139,7 +139,7 @@ class Drive:
         """`begin` is a time for each row, or one for each of its queries."""
         self._signal, self._rows, self._begin = signal, rows, begin
 
-    def upto(self, offsets: Float[Tensor, rows *queries]) -> Float[Tensor, "*_ integrals"]:
+    def upto(self, offsets: Float[Tensor, rows * queries]) -> Float[Tensor, "*_ integrals"]:
         """Integrals from the beginning to so long after it, in the model's unit of time."""
         begin = self._begin if self._begin.ndim == 2 else self._begin[:, None]
         along = offsets.to(begin.dtype) * self._signal.unit
