@@ -82,7 +82,7 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     config = json.loads((folder / "config.json").read_text())
     beside = tmp_path / f"{folder.name}-tolerance" / "lines-rnn-smoke-seed0"
     loss = json.loads((beside / "result.json").read_text())["training_loss"]
-    assert config["model"]["tolerance"] == loss / config["model"]["variance"]
+    assert config["model"]["tolerance"] == loss
     assert config["data"]["task"] == "lines"
     assert run_cli("evaluate", str(folder)).code == 0
     evaluation = json.loads((folder / "evaluation.json").read_text())

@@ -17,10 +17,19 @@ from skipstone.models.ode import ODEConfig
 from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.registry import MODELS
 from skipstone.paper.jobs import Job
-from skipstone.paper.presets import PAPER, STEPS, TOLERANCES, preset_for
+from skipstone.paper.presets import PAPER, STEPS, TARGET_STEPS, TOLERANCES, preset_for
 
 PAGE = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
-FROM_DATA = {"dim", "control", "time_unit", "variance"}
+FROM_DATA = {
+    "dim",
+    "control",
+    "time_unit",
+    "center",
+    "scale",
+    "control_center",
+    "control_scale",
+    "missing",
+}
 SHARED = {field.name for field in fields(ModelConfig)}
 OWN_TASK = "a task of one's own"
 
@@ -39,7 +48,7 @@ def section(name: str) -> list[list[str]]:
         (
             "`ModelConfig`",
             {name: ModelConfig.__dict__[name] for name in SHARED - FROM_DATA},
-            dict(PAPER.every),
+            {k: v for k, v in PAPER.every.items() if k != "scaling"},
         ),
         ("`PCODEConfig`", asdict(PCODEConfig(dim=1)), dict(PAPER.pcode)),
         ("`ODEConfig`", asdict(ODEConfig(dim=1)), dict(PAPER.ode)),
@@ -57,15 +66,14 @@ def test_the_page_has_every_setting(
 
 def test_the_page_has_every_task() -> None:
     shown = {row[0].strip("`"): row[1:] for row in section("The paper's tasks with")}
-    assert set(shown) == set(TOLERANCES)
-    for task, (steps, tolerance, besides) in shown.items():
+    assert set(shown) == {*TOLERANCES, *TARGET_STEPS}
+    for task, (steps, *options) in shown.items():
         preset, usual = preset_for("cpu", task), asdict(Recipe())
         assert steps == str(STEPS.get(task, usual["steps"]))
-        assert tolerance == str(TOLERANCES[task])
         changed = {**preset.pcode, **asdict(preset.recipe)}
         changed = {k: v for k, v in changed.items() if k not in usual or v != usual[k]}
-        changed = {k: str(v) for k, v in changed.items() if k not in ("steps", "tolerance")}
-        assert dict(re.findall(r"`(\w+)=([^`]+)`", besides)) == changed
+        changed = {k: str(v) for k, v in changed.items() if k != "steps"}
+        assert dict(re.findall(r"`(\w+)=([^`]+)`", " ".join(options))) == changed
 
 
 def test_the_recommended_preset_is_the_defaults() -> None:
@@ -92,4 +100,4 @@ def test_a_job_trains_what_fit_trains_but_for_its_tables() -> None:
     job = Job(task="billiards2d", model="pcode")
     assert job.recipe == Recipe()
     options = preset_for(job.preset, job.task).options(PCODE)
-    assert set(options) == {"tolerance"}
+    assert set(options) == {"target_step"}

@@ -163,8 +163,9 @@ def test_without_a_recipe_it_is_the_recommended_one(
         fit(PCODE.for_data(data), data, folder=tmp_path / "run", progress=False, device="cpu")
     config = Run(tmp_path / "run").config
     assert config["recipe"] == asdict(Recipe())
-    fixed = {"dim": 2, "variance": config["model"]["variance"]}
-    assert config["model"] == {"kind": "pcode", **asdict(PCODE.Config(**fixed))}
+    fixed = {"dim": 2, **{name: tuple(config["model"][name]) for name in ("center", "scale")}}
+    described = json.loads(json.dumps(asdict(PCODE.Config(**fixed))))
+    assert config["model"] == {"kind": "pcode", **described}
 
 
 @pytest.mark.parametrize(("factor", "shown"), [(float("nan"), "nan"), (1e9, "e+0")])

@@ -35,10 +35,11 @@ def test_a_batch_is_never_larger_than_the_data() -> None:
     assert len(objective(random_batch(0, [5] * 3), batch_size=64).rows(5)) == 3
 
 
-def test_variance_is_over_observations_and_averaged_over_features() -> None:
+def test_scales_are_over_observations_and_per_feature() -> None:
     values = torch.tensor([[[0.0, 0.0], [2.0, 0.0], [4.0, 6.0]]])
     model = RNN.for_data(Sequences.from_array(values), num_context=1)
-    assert model.config.variance == pytest.approx(((4 + 0 + 4) / 3 + (4 + 4 + 16) / 3) / 2)
+    assert model.config.center == (2.0, 2.0)
+    assert model.config.scale == pytest.approx(((8 / 3) ** 0.5, 8**0.5))
 
 
 @pytest.mark.parametrize("step_loss", ["ratio", "difference"])
@@ -51,9 +52,7 @@ def test_shares_of_processes_add_up_to_the_whole_batch(ranks: int, step_loss: st
     weights = list(model.parameters())
     whole = torch.autograd.grad(goal.losses(model, 3).total, weights)
     parts = [goal.losses(model, 3, rank, ranks) for rank in range(ranks)]
-    counts = torch.tensor(
-        [sum(int(p.errors.isfinite().sum()) for p in parts), sum(p.num_steps for p in parts)]
-    )
+    counts = torch.tensor([sum(p.num_points for p in parts), sum(p.num_steps for p in parts)])
     shares = [torch.autograd.grad(share_of_mean(p, counts, ranks), weights) for p in parts]
     for index, expected in enumerate(whole):
         mean = sum(share[index] for share in shares) / ranks
@@ -67,7 +66,7 @@ def test_models_without_steps_are_shared_too() -> None:
     model = RNN.for_data(train, hidden=4).double()
     goal = Objective(train, Recipe(batch_size=3), 0)
     parts = [goal.losses(model, 0, rank, 2) for rank in range(2)]
-    counts = torch.tensor([sum(int(p.errors.isfinite().sum()) for p in parts), 0])
+    counts = torch.tensor([sum(p.num_points for p in parts), 0])
     shared = torch.stack([share_of_mean(p, counts, 2) for p in parts]).mean()
     torch.testing.assert_close(shared, goal.losses(model, 0).total, rtol=0, atol=1e-12)
 

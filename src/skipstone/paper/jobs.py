@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from skipstone.errors import InvalidInput, require_number, require_seed
+from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
 from skipstone.evaluation.metrics import evaluate
 from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.registry import MODELS
+from skipstone.models.scaling import SCALINGS
 from skipstone.paper.presets import AUTO, preset_for
 from skipstone.paper.tasks.load import TaskData, load_task
 from skipstone.paper.tasks.registry import TASKS, find_task
@@ -52,6 +53,7 @@ class Job:
         require_number("finer", self.finer, 1, whole=True)
         # The config says what is wrong with an option, before any data is made.
         options = self._options | {"dim": 1}
+        require_choice("scaling", options.pop("scaling", SCALINGS[0]), SCALINGS)
         if options.get("tolerance") == AUTO:
             del options["tolerance"]
         kind.from_config(options)
@@ -144,6 +146,8 @@ def train_job(job: Job, data: TaskData, root: Path, **settings: Any) -> Run:
         options["tolerance"] = _rnn_tolerance(job, data, root, **settings)
     if issubclass(kind.Config, PCODEConfig) and job.finer != 1:
         options = _steps_in_time(job.finer) | options
+        if "target_step" in options:
+            options["target_step"] *= job.finer
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **options)
     return fit(

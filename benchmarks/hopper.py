@@ -1,0 +1,119 @@
+"""Controls that change at every step: Hopper-v5, a random action per step or held for several.
+
+    python benchmarks/hopper.py --hold 1 --seeds 3 --out results/hopper.json
+
+Needs `pip install 'gymnasium[mujoco]'`. Episodes of 60 observations, 400 to train, 70 to test, from
+random actions; an episode goes on when the hopper has fallen. Errors are squared, of rollouts over
+56 observations, in units of each feature's variance. A PC-ODE is trained for several mean steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from skipstone import PCODE, RNN, Recipe, Sequences, fit
+from skipstone.training.run import provenance
+
+OBSERVATIONS = 60
+TRAIN, VALIDATION, TEST = 400, 70, 70
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training: a model, its options and how it did."""
+
+    model: str
+    options: dict[str, Any]
+    seed: int
+    hold: int
+    error: float
+    updates: float
+    seconds: float
+
+
+def episodes(count: int, hold: int, seed: int) -> Sequences:
+    """Episodes of random actions, each held for some steps."""
+    import gymnasium
+
+    env = gymnasium.make("Hopper-v5", terminate_when_unhealthy=False)
+    rng = np.random.default_rng(seed)
+    values, controls = [], []
+    for episode in range(count):
+        observation, _ = env.reset(seed=seed * 1_000_000 + episode)
+        seen, done = [], []
+        for step in range(OBSERVATIONS):
+            if step % hold == 0:
+                action = rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+            seen.append(observation)
+            done.append(action)
+            observation = env.step(action)[0]
+        values.append(np.stack(seen))
+        controls.append(np.stack(done))
+    return Sequences.from_array(np.stack(values), controls=np.stack(controls))
+
+
+def scaled_error(model: Any, test: Sequences) -> tuple[float, float]:
+    """Error of rollouts in scaled units, and updates per rollout."""
+    count = model.config.num_context
+    with torch.inference_mode():
+        context = test.head(count)
+        controls = test.times[:, count:], test.controls[:, count:]
+        path = model.rollout(context, test.ends, controls)
+        off = (path.evaluate(test.times[:, count:]) - test.values[:, count:]) / torch.tensor(
+            model.config.scale
+        )
+    return float(off.square().mean()), float(path.num_updates.double().mean())
+
+
+def run(kind: Any, options: dict[str, Any], hold: int, seed: int, steps: int) -> Trial:
+    """Train and measure one model."""
+    train, validation, test = (
+        episodes(count, hold, seed=10 * hold + part)
+        for part, count in enumerate((TRAIN, VALIDATION, TEST))
+    )
+    torch.manual_seed(seed)
+    model = kind.for_data(train, hidden=64, **options)
+    recipe = Recipe(steps=steps, validate_every=max(1, steps // 6))
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        fit(model, train, validation, folder=folder, recipe=recipe, seed=seed, progress=False)
+    error, updates = scaled_error(model.eval(), test)
+    seconds = time.monotonic() - start
+    return Trial(kind.title, options, seed, hold, error, updates, round(seconds, 1))
+
+
+def main() -> None:
+    """Train all, and write what came out after each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hold", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=1_500)
+    parser.add_argument("--targets", type=float, nargs="+", default=[3.5, 6.0])
+    parser.add_argument("--out", type=Path, default=Path("results/hopper.json"))
+    given = parser.parse_args()
+    trials: list[dict[str, Any]] = []
+    for seed in range(given.seeds):
+        for hold in given.hold:
+            plan: list[tuple[Any, dict[str, Any]]] = [(RNN, {})]
+            plan += [(PCODE, {"target_step": target}) for target in given.targets]
+            for kind, options in plan:
+                trial = run(kind, options, hold, seed, given.steps)
+                print(trial, flush=True)
+                trials.append(vars(trial))
+                given.out.parent.mkdir(parents=True, exist_ok=True)
+                about = {"steps": given.steps, "machine": platform.processor(), **provenance()}
+                given.out.write_text(json.dumps({**about, "trials": trials}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
