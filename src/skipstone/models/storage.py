@@ -35,7 +35,12 @@ def model_from(described: dict[str, Any]) -> Model[Any]:
 
 
 def save_model(model: Model[Any], folder: Path) -> None:
-    """Write a model's config and weights."""
+    """Write a model's config and weights, into any folder but that of a training."""
+    if (folder / CONFIG).is_file() and "recipe" in read_config(folder):
+        raise InvalidInput(
+            f"{folder} holds a training, whose record would no longer be true. Save the model in a "
+            "folder of its own."
+        )
     write_tensors(folder / WEIGHTS, model.state_dict(), {})
     content = {"format": FORMAT, "model": describe_model(model)}
     write_json(folder / CONFIG, {**content, "weights_sha256": sha256(folder / WEIGHTS)})
