@@ -32,6 +32,7 @@ from skipstone.models.typing import (
 from skipstone.path import Path
 from skipstone.registry import Registry
 from skipstone.sequences import Sequences
+from skipstone.tables.clock import is_stamp
 
 READOUTS = ("displacement", "absolute")
 """What a decoder can predict; see `ModelConfig.readout`."""
@@ -115,13 +116,16 @@ class Model(nn.Module, ABC, Generic[_Config]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,
         max_updates: int | None = None,
     ) -> Path:
         """Predict from the end of a context until a time, one for all rows or one per row.
+
+        Numbers are model time. A stamp of the context's table, such as a datetime or "2026-06-01",
+        is the same moment for all rows.
 
         The last `num_context` observations of the context are read. `controls` are the known
         inputs after the context, as a pair of times, `(time,)` or `(batch, time)`, and values,
@@ -196,8 +200,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """Times since each row's first, in the model's unit, still in double precision."""
         return (times - times[:, :1]) / self.config.time_unit
 
-    def end_times(self, context: Sequences, until: float | Tensor) -> Float[Tensor, " batch"]:
+    def end_times(self, context: Sequences, until: Any) -> Float[Tensor, " batch"]:
         """The end of each row's rollout, checked to lie after its context."""
+        if not isinstance(until, Tensor) and is_stamp(until):
+            until = context.model_times(until)
         end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
         if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
             raise InvalidInput(
@@ -273,7 +279,7 @@ class SteppingModel(Model[_Config]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,

@@ -48,7 +48,7 @@ class LatentODE(Model[LatentODEConfig]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,

@@ -24,7 +24,7 @@ _SAME_TIME = 1e-6
 def roll_out(
     model: SteppingModel[Any],
     context: Sequences,
-    until: float | Tensor,
+    until: Any,
     controls: Any,
     step: float | None,
     max_updates: int | None,
