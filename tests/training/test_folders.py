@@ -106,7 +106,7 @@ def test_a_model_trained_by_hand_is_saved_and_loaded(data: Sequences, tmp_path: 
     assert torch.equal(one, other)
     run = fit(model, data, folder=tmp_path / "run", **OPTIONS)
     with pytest.raises(InvalidInput, match=r"holds a training.*a folder of its own"):
-        model.save(run.folder)
+        again.save(run.folder)
     assert load(run.folder) is not None
 
 

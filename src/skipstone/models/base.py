@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from skipstone.calibration import Calibration
 from skipstone.errors import InvalidInput, require_choice, require_number
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.typing import (
@@ -106,6 +107,9 @@ class Model(nn.Module, ABC, Generic[_Config]):
     """Whether it decides itself when to update; evaluations then compare it with constant steps."""
 
     config: _Config
+
+    calibration: Calibration | None = None
+    """Quantiles of its errors, from `skipstone.calibrate`; its paths need them for intervals."""
 
     @abstractmethod
     def __init__(self, config: Any):
@@ -288,7 +292,9 @@ class SteppingModel(Model[_Config]):
         """Step from the end of a context until a time; see `Model.rollout`."""
         from skipstone.models.rollout import roll_out  # It builds on this class.
 
-        return roll_out(self, context, until, controls, step, max_updates)
+        path = roll_out(self, context, until, controls, step, max_updates)
+        path.calibration = self.calibration
+        return path
 
 
 def is_model(thing: Any) -> bool:

@@ -75,7 +75,13 @@ class LatentODE(Model[LatentODEConfig]):
             back = order.argsort(dim=1)[..., None].expand(predicted.shape)
             return predicted.gather(1, back), calls
 
-        return Path(predict, context.ends[:, None], end, about=context.about)
+        return Path(
+            predict,
+            context.ends[:, None],
+            end,
+            about=context.about,
+            calibration=self.calibration,
+        )
 
     def _state(self, context: Sequences, shown: BatchValues) -> Float[Tensor, "batch state"]:
         """The state after the context."""

@@ -80,12 +80,12 @@ def fit(
 ) -> None:
     """Train a model on a table; run again to resume."""
     from skipstone.own_data.tablefiles import require_table_library
-    from skipstone.own_data.trainings import Plan
+    from skipstone.own_data.trainings import TableTraining
     from skipstone.training.fit import require_lightning
     from skipstone.training.listing import summary
 
     options = {name: given[-1] for name, given in parse_options(option).items()}
-    plan = Plan(model=model, steps=steps, horizon=horizon, seed=seed, options=options)
+    plan = TableTraining(model=model, steps=steps, horizon=horizon, seed=seed, options=options)
     plan.check()
     require_lightning()
     require_table_library(table)
@@ -112,13 +112,13 @@ def forecast(
 ) -> None:
     """Forecast from the last rows of each id in a table."""
     from skipstone.own_data.tablefiles import require_table_library, write_frame
-    from skipstone.own_data.trainings import end_of_forecast, read_context
+    from skipstone.own_data.trainings import end_of_forecast, forecast_context
     from skipstone.training.run import Run
 
     for path in (table, out):
         require_table_library(path)
     trained = Run(run)
-    context = read_context(trained, table)
+    context = forecast_context(trained, table)
     path = trained.load().rollout(context, end_of_forecast(context, until))
     write_frame(path.to_table(every=every), out)
     typer.echo(f"{path}\nwrote {out}")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_choice
 from skipstone.models.base import Model
-from skipstone.models.registry import MODELS
+from skipstone.models.registry import MODELS, RECOMMENDED
 from skipstone.own_data.tablefiles import TableColumns
 from skipstone.sequences import Sequences
 from skipstone.training.fit import fit
@@ -20,11 +20,11 @@ from skipstone.training.run import Run
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class TableTraining:
     """What to train on a table: everything that decides the numbers."""
 
     model: str | None = None
-    """Name of the model; the one we recommend, the first of all, if there is none."""
+    """Name of the model; the one we recommend if there is none."""
     steps: int | None = None
     """Gradient steps; None for the recommended number."""
     horizon: int | None = None
@@ -37,7 +37,7 @@ class Plan:
     @property
     def kind(self) -> type[Model[Any]]:
         """The model's class."""
-        return MODELS.find(self.model or MODELS.names()[0])
+        return MODELS.find(self.model or RECOMMENDED)
 
     @property
     def recipe(self) -> Recipe:
@@ -94,7 +94,7 @@ def columns_of(run: Run) -> TableColumns:
     return TableColumns.from_dict(described)
 
 
-def read_context(run: Run, path: Path) -> Sequences:
+def forecast_context(run: Run, path: Path) -> Sequences:
     """The sequences to predict from, whose columns are those that the run was trained on."""
     context = columns_of(run).read(path)
     trained = run.config["data"]["times"]

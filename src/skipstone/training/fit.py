@@ -89,19 +89,21 @@ def fit(
     window = _window(model, horizon)
     train, validation = _parts(model, train, validation, window, seed)
     _warn_of_scale(model)
-    prints = {"fingerprint": fingerprint(train), "validation": fingerprint(validation)}
     config = {
         "format": FORMAT,
         "model": describe_model(model),
         "recipe": asdict(recipe),
         "horizon": horizon,
         "seed": seed,
-        "data": {**(data or {}), **prints},
+        "data": {**(data or {}), **_fingerprints(train, validation)},
     }
     run = start_folder(_place(folder, devices), json.loads(json.dumps(config)), overwrite)
     if run.finished:
-        model.load_state_dict(run.load().state_dict())
+        kept = run.load()
+        model.load_state_dict(kept.state_dict())
+        model.calibration = kept.calibration
         return run
+    model.calibration = None  # Of other weights.
     if window is not None:
         validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
     options = {"accelerator": device, "devices": devices, "precision": precision}
@@ -171,6 +173,10 @@ def _warn_of_scale(model: Model[Any]) -> None:
             f"{spread:.3g}. Divide them by it, and multiply predictions.",
             stacklevel=3,
         )
+
+
+def _fingerprints(train: Sequences, validation: Sequences) -> dict[str, str]:
+    return {"fingerprint": fingerprint(train), "validation": fingerprint(validation)}
 
 
 def fingerprint(sequences: Sequences) -> str:

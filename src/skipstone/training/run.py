@@ -17,7 +17,7 @@ import torch
 from skipstone.errors import InvalidInput
 from skipstone.files import read_json, write_json
 from skipstone.models.base import Model
-from skipstone.models.storage import CONFIG, RESULT, WEIGHTS, load, read_config
+from skipstone.models.storage import CALIBRATION, CONFIG, RESULT, WEIGHTS, load, read_config
 
 METRICS, CHECKPOINT, EVALUATION = "metrics.csv", "checkpoint.safetensors", "evaluation.json"
 TENSORBOARD = "tensorboard"
@@ -157,6 +157,6 @@ def _differing(before: dict[str, Any], config: dict[str, Any]) -> list[str]:
 
 def _clear(folder: Path) -> None:
     """Remove the files of a run but its config, and nothing else that lies beside them."""
-    for name in (WEIGHTS, RESULT, METRICS, CHECKPOINT, EVALUATION):
+    for name in (WEIGHTS, CALIBRATION, RESULT, METRICS, CHECKPOINT, EVALUATION):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
