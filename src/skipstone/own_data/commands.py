@@ -40,6 +40,9 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="An option of the model, name=value; repeatable.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of weights, splits and data order.")]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Start over if the folder holds a run.")
+]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
@@ -72,15 +75,19 @@ def fit(
     option: SetOption = None,
     duplicates: DuplicatesOption = "error",
     seed: SeedOption = 0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start over if the folder holds a run.")
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Keep a fifth of the data apart to calibrate with.")
     ] = False,
+    overwrite: OverwriteOption = False,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
     """Train a model on a table; run again to resume."""
+    from rich.console import Console
+
+    from skipstone.console import text_table
     from skipstone.own_data.tablefiles import require_table_library
-    from skipstone.own_data.trainings import TableTraining
+    from skipstone.own_data.trainings import TableTraining, train_and_measure
     from skipstone.training.fit import require_lightning
     from skipstone.training.listing import summary
 
@@ -90,13 +97,62 @@ def fit(
     require_lightning()
     require_table_library(table)
     columns = _columns(time, values, id, controls, duplicates)
+    settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
     with stoppable():
         data = columns.read(table)
         typer.echo(f"read {table}: {data}", err=True)
-        settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
-        run = plan.train(data, None, out, columns, **settings)
-    typer.echo(summary(run))
-    typer.echo(f"next: skipstone forecast {out} {table} --until ... --every ... --out forecast.csv")
+        run, errors = train_and_measure(plan, data, columns, out, intervals, **settings)
+    Console().print(text_table(errors.columns(), errors.rows()))
+    for line in (
+        *errors.notes(),
+        "These errors are on the data that chose the weights.",
+        summary(run),
+    ):
+        typer.echo(line)
+
+
+@table_commands.command()
+def compare(
+    table: TableArgument,
+    time: TimeOption,
+    values: ValuesOption,
+    out: Annotated[Path, typer.Option(help="Folder for the runs, one each.")],
+    id: IdOption = None,
+    controls: ControlsOption = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A model; repeatable. Default: pcode and rnn.")
+    ] = None,
+    steps: StepsOption = None,
+    horizon: HorizonOption = None,
+    option: SetOption = None,
+    duplicates: DuplicatesOption = "error",
+    seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+) -> None:
+    """Train several models on a table, and compare them with naive forecasts."""
+    from rich.console import Console
+
+    from skipstone.console import text_table
+    from skipstone.own_data.comparing import compare_models
+    from skipstone.own_data.tablefiles import require_table_library
+    from skipstone.own_data.trainings import TableTraining
+    from skipstone.training.fit import require_lightning
+
+    require_lightning()
+    require_table_library(table)
+    options = {name: given[-1] for name, given in parse_options(option).items()}
+    plan = TableTraining(steps=steps, horizon=horizon, seed=seed, options=options)
+    columns = _columns(time, values, id, controls, duplicates)
+    settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
+    with stoppable():
+        data = columns.read(table)
+        typer.echo(f"read {table}: {data}", err=True)
+        found = compare_models(data, columns, model or (), plan, out, **settings)
+    Console().print(text_table(found.columns, found.rows))
+    for line in found.notes:
+        typer.echo(line)
 
 
 @table_commands.command()
@@ -109,6 +165,9 @@ def forecast(
     ],
     every: Annotated[str, typer.Option(help="Time between rows: 1h, 90min; or a plain number.")],
     out: Annotated[Path, typer.Option(help="Where to write the forecast: .csv or .parquet.")],
+    interval: Annotated[
+        float | None, typer.Option(help="Add bounds of this coverage, such as 0.9.")
+    ] = None,
 ) -> None:
     """Forecast from the last rows of each id in a table."""
     from skipstone.own_data.tablefiles import require_table_library, write_frame
@@ -120,5 +179,5 @@ def forecast(
     trained = Run(run)
     context = forecast_context(trained, table)
     path = trained.load().rollout(context, end_of_forecast(context, until))
-    write_frame(path.to_table(every=every), out)
+    write_frame(path.to_table(every=every, interval=interval), out)
     typer.echo(f"{path}\nwrote {out}")

@@ -6,17 +6,28 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_choice
+from skipstone.evaluation.calibrate import calibrate
+from skipstone.evaluation.estimate import Bootstrap
+from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
 from skipstone.models.base import Model
 from skipstone.models.registry import MODELS, RECOMMENDED
 from skipstone.own_data.tablefiles import TableColumns
 from skipstone.sequences import Sequences
+from skipstone.training.cuts import fixed_windows, keep_apart
 from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import Run
+
+MEASURED = 1_000
+"""Windows that errors are measured on at most."""
+
+CALIBRATED = 0.2
+"""Share of the data that is kept for intervals."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,6 +70,20 @@ class TableTraining:
         self.kind.from_config({"dim": 1, **self.options})
         self.recipe  # noqa: B018 - it checks its numbers.
 
+    @property
+    def window(self) -> int | None:
+        """Observations of a window; None for whole sequences."""
+        if self.horizon is None:
+            return None
+        usual = self.kind.Config.num_context
+        return self.options.get("num_context", usual) + self.horizon
+
+    def cut(self, sequences: Sequences) -> Sequences:
+        """Sequences to measure on: windows if training is on windows."""
+        if self.window is None:
+            return sequences
+        return fixed_windows(sequences, self.window, MEASURED)
+
     def train(
         self,
         train: Sequences,
@@ -68,6 +93,8 @@ class TableTraining:
         **settings: Any,
     ) -> Run:
         """Train in a folder that remembers the columns; `settings` are those of `fit`."""
+        names = {"values": train.features, "controls": train.control_names or ()}
+        columns = dataclasses.replace(columns, **names)  # pyright: ignore[reportArgumentType]
         torch.manual_seed(self.seed)
         model = self.kind.for_data(train, **self.options)
         return fit(
@@ -81,6 +108,29 @@ class TableTraining:
             data={"columns": columns.to_dict(), "times": train.clock.kind},
             **settings,
         )
+
+
+def train_and_measure(
+    plan: TableTraining,
+    data: Sequences,
+    columns: TableColumns,
+    folder: Path,
+    intervals: bool,
+    **settings: Any,
+) -> tuple[Run, ForecastErrors]:
+    """Train a model, calibrate it with data kept apart if asked for, and measure it on its
+    validation data, which chose its weights."""
+    kept = None
+    if intervals:
+        data, kept = keep_apart(data, plan.window, plan.seed, CALIBRATED)
+    train, validation = keep_apart(data, plan.window, plan.seed)
+    run = plan.train(train, validation, folder, columns, **settings)
+    model = run.load()
+    if kept is not None and model.calibration is None:
+        calibrate(model, plan.cut(kept)).save(folder)
+    measured = plan.cut(validation)
+    bootstrap = Bootstrap(len(measured), np.random.default_rng(plan.seed))
+    return run, forecast_errors(model, measured, bootstrap)
 
 
 def columns_of(run: Run) -> TableColumns:

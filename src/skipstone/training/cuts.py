@@ -14,6 +14,9 @@ from skipstone.sequences import Sequences
 KEPT = 0.1
 """Share of the data that is kept for validation."""
 
+FEW = 10
+"""With fewer sequences than this, their ends are kept instead of whole ones."""
+
 
 @dataclass(frozen=True)
 class Cuts:
@@ -80,13 +83,35 @@ def fixed_windows(sequences: Sequences, width: int, most: int) -> Sequences:
     return cuts.take(which, np.full(len(which), 0.5))
 
 
-def split_ends(sequences: Sequences, width: int) -> tuple[Sequences, Sequences]:
-    """All but the last tenth of each sequence, at least a window, and these ends.
+def keep_apart(
+    sequences: Sequences, width: int | None, seed: int, share: float = KEPT
+) -> tuple[Sequences, Sequences]:
+    """Most of the data, and a share to validate, calibrate or test with.
+
+    That is a share of the sequences; of fewer than 10 it is the end of each, if training is on
+    windows.
+    """
+    if len(sequences) >= FEW:
+        most, rest = sequences.split([1 - share, share], seed=seed)
+        return most, rest
+    if width is not None:
+        return split_ends(sequences, width, share)
+    raise InvalidInput(
+        f"a part of the sequences is kept for validation, so there must be at least {FEW}; got "
+        f"{len(sequences)}. Bring more, or pass your own: fit(model, train, validation). For a few "
+        "long ones give a horizon, and the end of each is kept: fit(..., horizon=24)."
+    )
+
+
+def split_ends(
+    sequences: Sequences, width: int, share: float = KEPT
+) -> tuple[Sequences, Sequences]:
+    """All but the last share of each sequence, at least a window, and these ends.
 
     Sequences too short for two windows stay whole, in the first part.
     """
     lengths = sequences.lengths
-    late = (KEPT * lengths).long().clamp(min=width)
+    late = (share * lengths).long().clamp(min=width)
     late = torch.where(lengths - late >= width, late, 0)
     if not bool(late.any()):
         raise InvalidInput(

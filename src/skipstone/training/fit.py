@@ -37,7 +37,7 @@ from skipstone.models.storage import (
     write_tensors,
 )
 from skipstone.sequences import Sequences
-from skipstone.training.cuts import KEPT, fixed_windows, split_ends
+from skipstone.training.cuts import fixed_windows, keep_apart
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
@@ -142,26 +142,12 @@ def _parts(
     require_sequences(train)
     train.require_length(least)
     if validation is None:
-        train, validation = _split(train, window, seed)
+        train, validation = keep_apart(train, window, seed)
     require_sequences(validation)
     validation.require_length(least)
     for part in (train, validation):
         model.prepare(part[:1], least)
     return train, validation
-
-
-def _split(train: Sequences, window: int | None, seed: int) -> tuple[Sequences, Sequences]:
-    """Keep a tenth for validation: of the sequences, or the ends of a few long ones."""
-    if len(train) >= 10:
-        most, rest = train.split([1 - KEPT, KEPT], seed=seed)
-        return most, rest
-    if window is not None:
-        return split_ends(train, window)
-    raise InvalidInput(
-        "a tenth of the sequences is kept for validation, so there must be at least 10; "
-        f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation). For a "
-        "few long ones give a horizon, and the end of each is kept: fit(..., horizon=24)."
-    )
 
 
 def _warn_of_scale(model: Model[Any]) -> None:
