@@ -35,7 +35,8 @@ class Coasting(Model):
             moved = -torch.expm1(-rate * elapsed) / rate * velocity[:, None]
             return last[:, None] + moved, 0
 
-        return Path(predict, context.ends[:, None], self.end_times(context, until))
+        end = self.end_times(context, until)
+        return Path(predict, context.ends[:, None], end, calibration=self.calibration)
 
     def loss(self, batch, draws=None):
         count = self.config.num_context

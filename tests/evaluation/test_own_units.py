@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from helpers import linear_pcode, random_batch
-from skipstone import RNN, Sequences, calibrate
+from skipstone import RNN, Sequences, calibrate, evaluate
 from skipstone.evaluation.estimate import Bootstrap
 from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
 from skipstone.evaluation.residuals import follow_line, naive_forecasts, residuals_of
@@ -132,3 +132,21 @@ def test_horizons_are_told_in_the_units_of_the_table() -> None:
     data = Sequences.from_table(pl.DataFrame(rows), id="id", time="time", values="x")
     found = measured(RNN.for_data(data, hidden=4), data)
     assert found.labels == ("6 h", "12 h", "18 h", "1 D")
+
+
+def test_an_evaluation_shows_them() -> None:
+    data = random_batch(0, [9, 12, 7, 10] * 3).named(features=["north", "east"])
+    result = evaluate(RNN.for_data(data, hidden=4).double(), data, timing=False)
+    assert result.forecasts is not None
+    first, *table = repr(result).splitlines()
+    assert first.startswith("Evaluation of 12 trajectories: sample MSE ")
+    assert table == repr(result.forecasts).splitlines()
+    assert len(repr(result).splitlines()) < 20
+    content = result.to_dict()["forecasts"]
+    assert content["features"][1]["name"] == "east"
+    assert content["features"][1]["rmse"]["persistence"]["value"] > 0
+    # The mean over features of both errors is that of the rollouts.
+    squares = [each.rmse["model"].value ** 2 for each in result.forecasts.features]
+    assert sum(squares) / 2 == pytest.approx(result.sample_mse.value)
+    images = Sequences.from_array(torch.randint(0, 255, (3, 8, 4), dtype=torch.uint8))
+    assert evaluate(RNN.for_data(images, hidden=4), images, timing=False).forecasts is None

@@ -50,7 +50,8 @@ def residuals_of(forecast: Forecast, sequences: Sequences, num_context: int) -> 
 
 def model_forecast(model: Model[Any]) -> Forecast:
     """Rollouts of a model from its context."""
-    return lambda batch: predict(model, batch)[1]
+    device = next(model.parameters()).device
+    return lambda batch: predict(model, batch.to(device))[1]
 
 
 def naive_forecasts(num_context: int) -> dict[str, Forecast]:

@@ -79,10 +79,13 @@ class Ensemble(Model[EnsembleConfig]):
         max_updates: int | None = None,
     ) -> Path:
         """The mean of the members' rollouts; `max_updates` is for each of them."""
-        paths = [
-            model.rollout(context, until, controls, step=step, max_updates=max_updates)
-            for model in self.models
-        ]
+        options = {"step": step, "max_updates": max_updates}
+        context.require_length(self.config.num_context)
+        paths = []
+        for model in self.models:
+            exact = context.times.shape[1] == self.config.num_context
+            read = context.tail(model.config.num_context) if exact else context
+            paths.append(model.rollout(read, until, controls, **options))
         end = torch.stack([path.end for path in paths]).amin(dim=0)
         knots = _all_knots([path.knots for path in paths], end)
 
