@@ -92,8 +92,19 @@ def test_a_rollout_ends_at_a_moment(rooms: Sequences) -> None:
     table = path.to_table(every="90min")
     assert table["time"][0] == datetime(2026, 1, 1, 6, 30)
     assert torch.equal(path.evaluate("2026-01-01T12:00"), path.evaluate(datetime(2026, 1, 1, 12)))
-    with pytest.raises(InvalidInput, match="must be a finite time after the context"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"ends at 2026-01-01T05:00:00.000000 and until is 2026-01-01T00:00:00.000000",
+    ):
         model.rollout(rooms, until="2026-01-01")
+    with pytest.raises(
+        InvalidInput,
+        match=re.escape(
+            "trajectory 1 covers [2026-01-01T08:00:00.000000, 2026-01-02T00:00:00.000000] and was "
+            "asked for 2026-01-01T06:00:00.000000."
+        ),
+    ):
+        path.evaluate("2026-01-01T06:00")
     with pytest.raises(InvalidInput, match="have no time zone, and stamps must not have one"):
         model.rollout(rooms, until="2026-01-02T00:00Z")
     with pytest.raises(InvalidInput, match="a unit of time must be"):

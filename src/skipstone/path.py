@@ -244,10 +244,12 @@ class Path(Labelled):
         outside = ~((times >= low - slack) & (times <= high + slack))
         if bool(outside.any()):
             row, index = (int(i) for i in outside.nonzero()[0])
+            first, last, wanted = (
+                self.about.moment(row, t.item()) for t in (low[row], high[row], times[row, index])
+            )
             raise InvalidInput(
                 f"a path can be asked for times inside its range; trajectory {row} covers "
-                f"[{low[row].item():.13g}, {high[row].item():.13g}] and was asked for "
-                f"{times[row, index].item():.13g}. " + self._how_to_extend(row)
+                f"[{first}, {last}] and was asked for {wanted}. " + self._how_to_extend(row)
             )
         return times.clamp(low, high)
 

@@ -205,3 +205,17 @@ def test_numbers_as_times(log: Path) -> None:
         "forecast", "runs/x", "log.csv", "--until", "noon", "--every", "1", "--out", "f.csv"
     )
     assert "--until must be a time such as 120" in said.err
+
+
+@pytest.mark.filterwarnings("ignore:values should be of size about 1")
+def test_controls_are_read_and_hold(log: Path) -> None:
+    pl.read_csv(log).with_columns(heater=(pl.int_range(pl.len()) // 7 % 2)).write_csv("log.csv")
+    assert fitted("--controls", "heater", "--model", "rnn").code == 0
+    config = Run("runs/x").config
+    assert config["data"]["columns"]["controls"] == ["heater"]
+    assert config["model"]["control"] == 1
+    said = run_cli(
+        "forecast", "runs/x", "log.csv", "--until", "+3h", "--every", "1h", "--out", "f.csv"
+    )
+    assert said.code == 0, said.err
+    assert pl.read_csv("f.csv").columns == ["room", "time", "warmth", "damp"]

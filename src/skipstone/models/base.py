@@ -218,10 +218,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
         early = (~((end > context.ends) & end.isfinite())).nonzero()
         if len(early):
             row = int(early[0])
-            last, wanted = context.ends[row].item(), end[row].item()
+            last, wanted = (context.about.moment(row, t[row].item()) for t in (context.ends, end))
             raise InvalidInput(
                 f"until must be a finite time after the context; the context of trajectory {row} "
-                f"ends at {last:.13g} and until is {wanted:.13g}."
+                f"ends at {last} and until is {wanted}."
             )
         return end
 
