@@ -44,7 +44,6 @@ def fitted(*more: str) -> Said:
     return run_cli("fit", "log.csv", *COLUMNS, "--out", "runs/x", *QUICK, *more)
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_from_a_table_to_a_forecast(log: Path) -> None:
     said = fitted("--intervals")
     assert said.code == 0, said.err
@@ -90,7 +89,6 @@ def test_from_a_table_to_a_forecast(log: Path) -> None:
     assert (bounds["warmth_upper"] > bounds["warmth"]).all()
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_fit_again_returns_the_run_and_other_data_are_refused(log: Path) -> None:
     assert fitted().code == 0
     finished = Run("runs/x").result["finished"]
@@ -105,7 +103,6 @@ def test_fit_again_returns_the_run_and_other_data_are_refused(log: Path) -> None
     assert re.search(r"x +warmth, damp +3 ", listed)
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_compare_prints_one_table(log: Path) -> None:
     said = run_cli("compare", "log.csv", *COLUMNS, "--out", "runs/c", *QUICK)
     assert said.code == 0, said.err
@@ -159,7 +156,6 @@ def test_bad_input_is_one_line(arguments: str, message: str, log: Path) -> None:
     assert not Path("r").exists()
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_bad_forecasts_are_one_line(log: Path) -> None:
     assert fitted().code == 0
     pl.read_csv(log).with_columns(time=pl.int_range(pl.len())).write_csv("numbers.csv")
@@ -190,7 +186,6 @@ def test_bad_forecasts_are_one_line(log: Path) -> None:
     assert "must have been trained on a table" in said.err
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_numbers_as_times(log: Path) -> None:
     pl.read_csv(log).with_columns(time=pl.int_range(pl.len()).over("room")).write_csv("log.csv")
     assert fitted().code == 0
@@ -207,7 +202,6 @@ def test_numbers_as_times(log: Path) -> None:
     assert "--until must be a time such as 120" in said.err
 
 
-@pytest.mark.filterwarnings("ignore:values should be of size about 1")
 def test_controls_are_read_and_hold(log: Path) -> None:
     pl.read_csv(log).with_columns(heater=(pl.int_range(pl.len()) // 7 % 2)).write_csv("log.csv")
     assert fitted("--controls", "heater", "--model", "rnn").code == 0

@@ -131,10 +131,11 @@ def forecast_errors(
         found[name] = residuals_of(forecast, sequences, count)
     measured = _Measured.of(found, model.calibration, bootstrap)
     names = sequences.features or [f"x{i}" for i in range(sequences.dim)]
+    targets = model.config.targets or range(sequences.dim)
     return ForecastErrors(
         tuple(measured.edges.tolist()),
         tuple(_label(edge, sequences.clock) for edge in measured.edges),
-        tuple(measured.feature(at, name) for at, name in enumerate(names)),
+        tuple(measured.feature(at, names[at]) for at in targets),
     )
 
 

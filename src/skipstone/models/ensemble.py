@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput
-from skipstone.models.base import Model, ModelConfig
+from skipstone.models.base import Model
+from skipstone.models.config import ModelConfig
 from skipstone.models.learning import Draws, Losses
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
@@ -49,6 +50,7 @@ class Ensemble(Model[EnsembleConfig]):
         described = [json.loads(json.dumps(describe_model(model))) for model in models]
         shared = {name: getattr(first, name) for name in _shared_fields()}
         shared["num_context"] = max(model.config.num_context for model in models)
+        shared["missing"] = all(model.config.missing for model in models)
         super().__init__(EnsembleConfig(**shared, members=tuple(described)))
         self.members = nn.ModuleList(models)
 
@@ -115,16 +117,27 @@ class Ensemble(Model[EnsembleConfig]):
         """The mean of the members' losses, so that they can be trained together."""
         parts = [model.loss(batch, draws) for model in self.models]
         count = len(parts)
+        # Each model has its own scale.
+        predicted = [
+            self.values_scaler.into(model.values_scaler.back(part.predicted))
+            for model, part in zip(self.models, parts, strict=True)
+        ]
         return Losses(
             total=torch.stack([part.total for part in parts]).mean(),
             prediction=torch.stack([part.prediction for part in parts]).mean(),
-            errors=torch.stack([part.errors for part in parts]).mean(dim=0),
+            predicted=torch.stack(predicted).mean(dim=0),
+            num_points=sum(part.num_points for part in parts) // count,
             mean_step=sum(part.mean_step for part in parts) / count,
             num_updates=sum(part.num_updates for part in parts),
             step=sum(part.step_weight * part.step for part in parts) / count,
             step_weight=1.0,
             num_steps=sum(part.num_steps for part in parts) // count,
         )
+
+    def adapt(self, losses: Losses) -> None:
+        """Every member adapts, by the mean step of all."""
+        for model in self.models:
+            model.adapt(losses)
 
 
 def _check(models: list[Any]) -> None:

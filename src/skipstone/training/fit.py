@@ -42,9 +42,6 @@ from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
 
-LEAST_SPREAD, MOST_SPREAD = 0.01, 30.0
-"""Standard deviations of values between which the presets are known to train."""
-
 VALIDATION_SEQUENCES = 512
 """Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
 
@@ -88,7 +85,6 @@ def fit(
     require_seed(seed)
     window = _window(model, horizon)
     train, validation = _parts(model, train, validation, window, seed)
-    _warn_of_scale(model)
     config = {
         "format": FORMAT,
         "model": describe_model(model),
@@ -148,17 +144,6 @@ def _parts(
     for part in (train, validation):
         model.prepare(part[:1], least)
     return train, validation
-
-
-def _warn_of_scale(model: Model[Any]) -> None:
-    """Learning rates and a bounded latent velocity are made for values of order 1."""
-    spread = model.config.variance**0.5
-    if not LEAST_SPREAD <= spread <= MOST_SPREAD:
-        warnings.warn(
-            f"values should be of size about 1 to train well; their standard deviation is "
-            f"{spread:.3g}. Divide them by it, and multiply predictions.",
-            stacklevel=3,
-        )
 
 
 def _fingerprints(train: Sequences, validation: Sequences) -> dict[str, str]:
