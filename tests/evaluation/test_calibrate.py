@@ -65,6 +65,36 @@ def test_intervals_of_a_model_cover_held_out_trajectories(coverage: float) -> No
     assert 10 < float(widths[1] / widths[0]) < 1000
 
 
+def test_missing_values_count_for_nothing() -> None:
+    """Quantiles of a feature are those of the trajectories in which it was observed."""
+    rng = np.random.default_rng(0)
+    errors = rng.standard_normal((60, 3, 2))
+    errors[rng.random((60, 3, 2)) < 0.3] = np.nan
+    elapsed = np.broadcast_to(np.arange(1.0, 4.0), (60, 3)).copy()
+    made = Calibration.from_errors(elapsed, errors, width=1.0)
+    radius = made.radius(torch.arange(1.0, 4.0)[None], 0.8)[0].numpy()
+    for at in range(3):
+        for feature in range(2):
+            known = np.abs(errors[:, at, feature])
+            known = np.sort(known[~np.isnan(known)])
+            assert radius[at, feature] == known[int(np.ceil(0.8 * (len(known) + 1) - 1e-9)) - 1]
+
+
+def test_intervals_cover_what_was_observed() -> None:
+    data = walks(500, seed=5)
+    holes = torch.rand(data.values.shape, generator=torch.Generator().manual_seed(0)) < 0.3
+    holes[:, :2] = False
+    data = Sequences(data.times, data.values.masked_fill(holes, torch.nan))
+    model = calibrate(untrained(data), data[:200])
+    new = data[200:]
+    path = model.rollout(new.head(2), new.ends)
+    lower, upper = (bound.detach() for bound in path.interval(new.times[:, 2:], 0.8))
+    later = new.values[:, 2:]
+    seen = ~later.isnan()
+    share = (((lower <= later) & (later <= upper)).sum(0) / seen.sum(0)).numpy()
+    assert (np.abs(share - 0.8) < 0.15).all(), share
+
+
 def test_quantiles_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(0)
     errors = rng.standard_normal((30, 4, 2))

@@ -150,3 +150,20 @@ def test_an_evaluation_shows_them() -> None:
     assert sum(squares) / 2 == pytest.approx(result.sample_mse.value)
     images = Sequences.from_array(torch.randint(0, 255, (3, 8, 4), dtype=torch.uint8))
     assert evaluate(RNN.for_data(images, hidden=4), images, timing=False).forecasts is None
+
+
+def test_missing_values_are_left_out_for_all_forecasts() -> None:
+    data = random_batch(0, [9, 12, 7, 10] * 3)
+    holes = torch.rand(data.values.shape, generator=torch.Generator().manual_seed(1)) < 0.3
+    data = Sequences(data.times, data.values.masked_fill(holes, torch.nan), mask=data.mask)
+    found = measured(RNN.for_data(data, hidden=4).double(), data)
+    for at, feature in enumerate(found.features):
+        squares = []
+        for row in range(len(data)):
+            x = data.values[row, : int(data.lengths[row]), at]
+            before, after = x[:4], x[4:]
+            before, after = before[~before.isnan()], after[~after.isnan()]
+            if len(before):
+                squares += ((after - before[-1]) ** 2).tolist()
+        assert feature.rmse["persistence"].value == pytest.approx(math.sqrt(np.mean(squares)))
+        assert math.isfinite(feature.rmse["model"].value)

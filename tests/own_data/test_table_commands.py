@@ -213,3 +213,23 @@ def test_controls_are_read_and_hold(log: Path) -> None:
     )
     assert said.code == 0, said.err
     assert pl.read_csv("f.csv").columns == ["room", "time", "warmth", "damp"]
+
+
+def test_missing_values_are_gaps_in_a_feature(log: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pl.read_csv(log)
+    holes = pl.Series(rng.random(len(frame)) < 0.2)
+    frame = frame.with_columns(damp=pl.when(holes).then(None).otherwise(pl.col("damp")))
+    frame.write_csv("log.csv")
+    said = fitted("--intervals")
+    assert said.code == 0, said.err
+    assert Run("runs/x").config["model"]["missing"] is True
+    said = run_cli(
+        "forecast", "runs/x", "log.csv", "--until", "+3h", "--every", "1h", "--interval", "0.5",
+        "--out", "f.csv",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    table = pl.read_csv("f.csv")
+    assert table.select(pl.all().is_null().sum()).row(0) == (0,) * 8
+    said = run_cli("compare", "log.csv", *COLUMNS, "--out", "runs/c", *QUICK)
+    assert said.code == 0, said.err

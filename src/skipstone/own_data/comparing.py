@@ -51,7 +51,7 @@ def compare_models(
     **settings: Any,
 ) -> Comparison:
     """Train each model in a folder below `root`, and measure all on the same unseen data."""
-    plans = [_plan_of(name, plan) for name in models or COMPARED]
+    plans = [_plan_of(name, plan.for_table(data)) for name in models or COMPARED]
     for each in plans:
         each.check()
     rest, test = keep_apart(data, plans[0].window, plan.seed, TEST)

@@ -70,6 +70,12 @@ class TableTraining:
         self.kind.from_config({"dim": 1, **self.options})
         self.recipe  # noqa: B018 - it checks its numbers.
 
+    def for_table(self, data: Sequences) -> TableTraining:
+        """The same for a table some of whose values are missing: any part of it may have gaps."""
+        if data.complete:
+            return self
+        return dataclasses.replace(self, options={"missing": True, **self.options})
+
     @property
     def window(self) -> int | None:
         """Observations of a window; None for whole sequences."""
@@ -120,7 +126,7 @@ def train_and_measure(
 ) -> tuple[Run, ForecastErrors]:
     """Train a model, calibrate it with data kept apart if asked for, and measure it on its
     validation data, which chose its weights."""
-    kept = None
+    plan, kept = plan.for_table(data), None
     if intervals:
         data, kept = keep_apart(data, plan.window, plan.seed, CALIBRATED)
     train, validation = keep_apart(data, plan.window, plan.seed)
