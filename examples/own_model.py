@@ -23,31 +23,30 @@ class Coasting(Model):
         self.log_rate = nn.Parameter(torch.zeros(()))
 
     def rollout(self, context, until, controls=None, *, step=None, max_updates=None):
-        context = self.prepare(context, self.config.num_context).tail(2)
-        (before, last), unit = context.values.unbind(1), self.config.time_unit
-        gap = (context.times.diff(dim=1) / unit).to(last.dtype)
-        rate = self.log_rate.exp()
-        # The mean velocity over the gap, turned into the one at its end.
-        velocity = (last - before) * rate / torch.expm1(rate * gap)
+        context, unit = self.prepare_context(context), self.config.time_unit
 
         def predict(segment, elapsed):
-            elapsed = (elapsed / unit).to(last.dtype)[..., None]
-            moved = -torch.expm1(-rate * elapsed) / rate * velocity[:, None]
-            return last[:, None] + moved, 0
+            return self.in_data_units(self.coast(context, elapsed / unit)), 0
 
         end = self.end_times(context, until)
         return Path(predict, context.ends[:, None], end, calibration=self.calibration)
 
+    def coast(self, context, elapsed):
+        """Values so long after a context."""
+        before, last = context.values[:, -2], context.values[:, -1]
+        gap = self.clock(context.times).diff(dim=1)[:, -1:].to(last.dtype)
+        rate = self.log_rate.exp()
+        # The mean velocity over the gap, turned into the one at its end.
+        velocity = (last - before) * rate / torch.expm1(rate * gap)
+        moved = -torch.expm1(-rate * elapsed.to(last.dtype)[..., None]) / rate
+        return last[:, None] + moved * velocity[:, None]
+
     def loss(self, batch, draws=None):
-        count = self.config.num_context
-        batch = self.prepare(batch, count + 1)
-        path = self.rollout(batch.head(count), batch.ends)
-        miss = path.evaluate(batch.times[:, count:]) - batch.values[:, count:]
-        after, squared = batch.mask[:, count:], miss.square().mean(-1)
-        errors = torch.full_like(batch.values[..., 0], torch.nan)
-        errors[:, count:] = torch.where(after, squared.detach(), torch.nan)
-        mean, step = squared[after].mean(), float(path.steps.mean()) / self.config.time_unit
-        return Losses(mean, mean, errors, mean_step=step, num_updates=len(batch))
+        batch = self.prepare(batch, self.config.num_context + 1)
+        clock = self.clock(batch.times)
+        now = clock[:, [self.config.num_context - 1]]
+        predicted = self.coast(batch.head(self.config.num_context), clock - now)
+        return Losses.of(batch, predicted, self.config.num_context)
 
 
 skipstone.register(Coasting)

@@ -52,7 +52,7 @@ class Case:
     """A model of a class, and small data for it: ragged, irregular, moving."""
 
     def __init__(self, kind: type[Model[Any]], control: int, within: float, options: Any):
-        self.kind, self.control, self.within = kind, control, within
+        self.kind, self.control, self.within, self.options = kind, control, within, options
         count = options.get("num_context", kind.Config.num_context)
         self.batch = example_data([count + more for more in (5, 3, 8, 4)], control=control)
         with torch.random.fork_rng():
@@ -198,6 +198,35 @@ def later_controls_do_not_change_the_past(case: Case) -> None:
     case.require_close(one, other, "a control must not act before its time")
 
 
+def predictions_are_in_the_units_of_the_data(case: Case) -> None:
+    """Data in other units and far from zero are predicted the same, in those units."""
+    units, away = torch.tensor([1e3, 1e-3]).double(), torch.tensor([5e3, -2e-3]).double()
+    other = Sequences(
+        case.batch.times, case.batch.values * units + away, case.batch.controls, case.batch.mask
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        again = case.kind.for_data(other, **case.options).double()
+    expected = case.predictions(case.context)
+    found = (case.predictions(other.head(case.count), again) - away) / units
+    case.require_close(found, expected, "a prediction must be in the units of the data")
+
+
+def missing_values_are_refused_or_done_without(case: Case) -> None:
+    """A model that takes missing values has a finite loss and finite predictions with them."""
+    values = case.batch.values.clone()
+    values[:, 1::2, 0] = torch.nan
+    partial = Sequences(case.batch.times, values, case.batch.controls, case.batch.mask)
+    if not case.kind.takes_missing:
+        _must_refuse(case, lambda: case.model.loss(partial), "a batch with missing values")
+        return
+    model = case.kind.for_data(partial, **case.options).double()
+    total = model.loss(partial).total
+    case.require(bool(total.isfinite()), "a loss must be finite with missing values", total)
+    found = case.predictions(partial.head(case.count), model)
+    case.require(bool(found.isfinite().all()), "predictions must be finite with missing values")
+
+
 def every_weight_can_learn(case: Case) -> None:
     """Every weight has a finite gradient of the loss, and a rollout is differentiable."""
     case.model.loss(case.batch).total.backward()
@@ -269,6 +298,8 @@ LAWS = (
     a_path_answers_any_time_in_its_range,
     a_rollout_ends_where_it_is_told,
     later_controls_do_not_change_the_past,
+    predictions_are_in_the_units_of_the_data,
+    missing_values_are_refused_or_done_without,
     every_weight_can_learn,
     the_same_draws_give_the_same_loss,
     a_model_comes_back_from_disk,

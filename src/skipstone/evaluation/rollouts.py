@@ -93,7 +93,7 @@ def teacher_forced_errors(model: Model[Any], sequences: Sequences) -> Errors:
     count = model.config.num_context
     errors = []
     for batch in _batches(model, sequences):
-        predicted = model.values_scaler.back(model.loss(batch).predicted[:, count:])
+        predicted = model.in_data_units(model.loss(batch).predicted[:, count:])
         errors.append(_errors(model, batch, predicted))
     return _after_context(model, sequences, errors)
 

@@ -38,7 +38,7 @@ def scored_observations(batch: Sequences, num_context: int) -> BatchMask:
 def laid_out(
     batch: Sequences, where: BatchMask, values: Float[Tensor, "points dim"]
 ) -> BatchValues:
-    """Predictions of some observations, laid out like the batch, without gradient; NaN elsewhere."""
+    """Predictions of some observations, laid out like the batch, without gradient, else NaN."""
     layout = torch.full_like(batch.values, torch.nan)
     layout[where] = values.detach()
     return layout

@@ -58,6 +58,9 @@ class Model(nn.Module, ABC, Generic[_Config]):
     chooses_steps: ClassVar[bool] = False
     """Whether it decides itself when to update; evaluations then compare it with constant steps."""
 
+    takes_missing: ClassVar[bool] = False
+    """Whether it can do without some of the values (NaN); others refuse such data."""
+
     config: _Config
 
     calibration: Calibration | None = None
@@ -173,10 +176,15 @@ class Model(nn.Module, ABC, Generic[_Config]):
                 f"the data have {batch.dim} and {batch.control_dim}. Build the model with "
                 f"{type(self).__name__}.for_data(sequences)."
             )
-        if not self.config.missing and not batch.complete:
+        if not (self.takes_missing and self.config.missing) and not batch.complete:
+            name = type(self).__name__
             raise InvalidInput(
                 "this model was built for data without missing values; these have some (NaN). "
-                f"Build it with {type(self).__name__}.for_data(sequences, missing=True)."
+                + (
+                    f"Build it with {name}.for_data(sequences, missing=True)."
+                    if self.takes_missing
+                    else f"A {name} never takes any: fill them in."
+                )
             )
         batch.require_length(least)
         weight = next(self.parameters())
@@ -200,6 +208,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
             stacklevel=4,
         )
         return prepared.tail(count)
+
+    def in_data_units(self, values: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows dim"]:
+        """Predictions of prepared data, in the units that the data came in."""
+        return self.values_scaler.back(values)
 
     def clock(self, times: BatchTimes) -> BatchTimes:
         """Times since each row's first, in the model's unit, still in double precision."""
@@ -239,8 +251,8 @@ class SteppingModel(Model[_Config]):
     """Shortest step. A remainder below it is taken in by the segment before."""
 
     crosses_controls: bool = False
-    """Whether controls may change inside a segment. Then the loop tells the model how they drive it;
-    otherwise every change of control is a knot, and the drive is None."""
+    """Whether controls may change inside a segment, which the loop then tells how they drive it.
+    Otherwise every change of control is a knot, and the drive is None."""
 
     @abstractmethod
     def initial_state(self, rows: int) -> State:

@@ -44,6 +44,7 @@ class LatentODE(Model[LatentODEConfig]):
 
     Config: ClassVar[type[LatentODEConfig]] = LatentODEConfig
     title: ClassVar[str] = "latent ODE"
+    takes_missing: ClassVar[bool] = True
 
     def __init__(self, config: LatentODEConfig):
         super().__init__(config)
@@ -85,7 +86,7 @@ class LatentODE(Model[LatentODEConfig]):
             ordered, order = (elapsed / unit).to(values.dtype).sort(dim=1)
             predicted, calls = self._predict(state, values, ordered)
             back = order.argsort(dim=1)[..., None].expand(predicted.shape)
-            return self.values_scaler.back(predicted.gather(1, back)), calls
+            return self.in_data_units(predicted.gather(1, back)), calls
 
         return Path(
             predict,

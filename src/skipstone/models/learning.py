@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.models.arithmetic import laid_out, scored_observations, squared_error
 from skipstone.models.typing import BatchMask, BatchTimes, BatchValues
 from skipstone.sequences import Sequences
 
@@ -101,3 +102,22 @@ class Losses:
 
     num_steps: int = 0
     """Step sizes that `step` is a mean of."""
+
+    @classmethod
+    def of(
+        cls,
+        batch: Sequences,
+        predicted: BatchValues,
+        num_context: int,
+        *,
+        mean_step: float = 1.0,
+        num_updates: int = 0,
+    ) -> Losses:
+        """The losses of a model that has nothing to minimise but its errors: from a prepared batch
+        and predictions laid out like it. Those of the context do not count."""
+        scored, missing = scored_observations(batch, num_context), not batch.complete
+        points = predicted[scored]
+        error = squared_error(points, batch.values[scored], missing)
+        prediction = error.sum() / max(1, len(error))
+        layout = laid_out(batch, scored, points)
+        return cls(prediction, prediction, layout, len(error), mean_step, num_updates)

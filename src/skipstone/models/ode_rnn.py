@@ -60,6 +60,7 @@ class ODERNN(SteppingModel[ODERNNConfig]):
 
     Config: ClassVar[type[ODERNNConfig]] = ODERNNConfig
     title: ClassVar[str] = "ODE-RNN"
+    takes_missing: ClassVar[bool] = True
 
     def __init__(self, config: ODERNNConfig):
         super().__init__(config)

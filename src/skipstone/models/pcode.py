@@ -86,6 +86,7 @@ class PCODE(SteppingModel[PCODEConfig]):
 
     Config: ClassVar[type[PCODEConfig]] = PCODEConfig
     title: ClassVar[str] = "PC-ODE"
+    takes_missing: ClassVar[bool] = True
     chooses_steps: ClassVar[bool] = True
 
     def __init__(self, config: PCODEConfig):

@@ -61,6 +61,7 @@ class RNN(SteppingModel[RNNConfig]):
 
     Config: ClassVar[type[RNNConfig]] = RNNConfig
     title: ClassVar[str] = "RNN"
+    takes_missing: ClassVar[bool] = True
 
     def __init__(self, config: RNNConfig):
         super().__init__(config)

@@ -142,7 +142,7 @@ class FreeRunning:
                 rows = torch.arange(len(knots), device=knots.device)
                 drive = Drive(self._signal, rows, knots.gather(1, segment))
             values, evaluations = model.predict(segments, index, offsets, drive)
-            return model.values_scaler.back(values), evaluations
+            return model.in_data_units(values), evaluations
 
         return Path(predict, knots, steps.reached, steps.status, self._evaluations, about)
 

@@ -69,8 +69,9 @@ class Search:
     It always takes its first step, and lasts at least the model's shortest step. It goes on
     regardless where `explore` is True (appendix A.2). Every observation of the context is a knot,
     and without `integrals` of the controls every change of control. `observed` are the values that
-    the tolerance is about, NaN where something was not observed. Segments that begin where `own` is True end where the model itself
-    would have ended them, at the nearest observation; `reach` still says where the search would.
+    the tolerance is about, NaN where something was not observed. Segments that begin where `own` is
+    True end where the model itself would have ended them, at the nearest observation; `reach` still
+    says where the search would.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from skipstone.files import read_json, replacing, write_json
 from skipstone.models.base import Model
 from skipstone.models.registry import find_kind, kind_of
 
-FORMAT = 2
+FORMAT = 3
 """Number of the folder format. A folder with another number is refused."""
 
 CONFIG, WEIGHTS, RESULT = "config.json", "weights.safetensors", "result.json"
