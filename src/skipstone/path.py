@@ -207,7 +207,14 @@ class Path(Labelled):
         sides = zip(("lower", "upper"), self.interval(queries, coverage), strict=True)
         named = {side: self.about.columns(bounds[wanted]) for side, bounds in sides}
         names = list(named["lower"])
-        return {f"{name}_{side}": named[side][name] for name in names for side in named}
+        bounds = {f"{name}_{side}": named[side][name] for name in names for side in named}
+        taken = [name for name in names if name in bounds]
+        if taken:
+            raise InvalidInput(
+                f"bounds have columns of their own; {taken[0]!r} is a feature already. Rename it: "
+                "sequences.named(features=...)."
+            )
+        return bounds
 
     def _grid(self, every: float) -> tuple[Float[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
         """Times `every` so long after the start of each row, and which of them it reaches."""

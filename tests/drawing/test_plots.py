@@ -86,10 +86,10 @@ def test_a_band_is_the_interval() -> None:
     model = calibrate(linear_pcode(rate=1.0, step=1.5), data)
     path = model.rollout(data.head(1), until=4.0)
     (axes,) = plot(path, interval=0.5, most=1).axes
-    (band,) = [each for each in axes.collections if len(each.get_paths()[0].vertices) > 100]
+    shapes = [np.asarray(each.get_paths()[0].vertices) for each in axes.collections]
+    (band,) = [shape for shape in shapes if len(shape) > 100]
     lower, upper = path.interval(4.0, 0.5)
-    at_end = np.asarray(band.get_paths()[0].vertices)
-    ends = at_end[at_end[:, 0] == at_end[:, 0].max()][:, 1]
+    ends = band[band[:, 0] == band[:, 0].max()][:, 1]
     assert {ends.min(), ends.max()} == {lower[0].item(), upper[0].item()}
     with pytest.raises(InvalidInput, match="intervals are those of a Path"):
         plot(data, interval=0.5)

@@ -222,6 +222,13 @@ def test_a_table_has_the_bounds() -> None:
     assert table["a_upper"].to_list() == upper[..., 0].flatten().tolist()
 
 
+def test_bounds_do_not_overwrite_features() -> None:
+    data = walks(30, seed=0).named(features=["a", "a_lower"])
+    path = calibrate(untrained(data), data).rollout(data.head(2), until=4.0)
+    with pytest.raises(InvalidInput, match="'a_lower' is a feature already"):
+        path.to_table([1.0], interval=0.8, like="polars")
+
+
 def test_scores_agree_with_scoringrules() -> None:
     rng = np.random.default_rng(0)
     observed, centre = rng.standard_normal((2, 7, 5))

@@ -27,7 +27,8 @@ def calibrate(model: _Model, sequences: Sequences) -> _Model:
     require_sequences(sequences)
     count = model.config.num_context
     sequences.require_length(count + 1)
-    model.eval()
-    found = residuals_of(model_forecast(model), sequences, count)
+    training = model.training
+    found = residuals_of(model_forecast(model.eval()), sequences, count)
+    model.train(training)
     model.calibration = Calibration.from_errors(found.elapsed, found.errors, model.config.time_unit)
     return model
