@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from helpers import Said, run_cli
 from skipstone import Run, load
@@ -233,3 +234,38 @@ def test_missing_values_are_gaps_in_a_feature(log: Path) -> None:
     assert table.select(pl.all().is_null().sum()).row(0) == (0,) * 8
     said = run_cli("compare", "log.csv", *COLUMNS, "--out", "runs/c", *QUICK)
     assert said.code == 0, said.err
+
+
+def test_known_controls_reach_the_forecast(log: Path) -> None:
+    frame = pl.read_csv(log, try_parse_dates=True)
+    frame = frame.with_columns(heater=(pl.int_range(pl.len()) // 7 % 2).cast(pl.Float64))
+    frame.write_csv("log.csv")
+    assert fitted("--controls", "heater", "--model", "rnn").code == 0
+    # From before the end of the log, in another order, and for some rooms longer than for others.
+    later = [
+        {"room": f"room {room}", "time": datetime(2026, 1, 2, 14) + timedelta(hours=h + room),
+         "heater": float(h % 3)}
+        for room in reversed(range(12)) for h in range(5 + room % 2)
+    ]  # fmt: skip
+    pl.DataFrame(later).write_csv("plan.csv")
+    command = ["forecast", "runs/x", "log.csv", "--until", "+4h", "--every", "1h", "--out", "f.csv"]
+    said = run_cli(*command, "--known", "plan.csv")
+    assert said.code == 0, said.err
+    context = TableColumns("time", ("warmth", "damp"), "room", ("heater",)).read(log)
+    hours = torch.arange(1.0, 4.0, dtype=torch.float64)
+    # Room r ends at 15 + r o'clock, when the plan has its second entry.
+    levels = torch.tensor([2.0, 0.0, 1.0])[None, :, None].repeat(12, 1, 1)
+    levels[1::2, 2] = 1.0
+    longer = torch.cat([levels, levels[:, -1:]], dim=1)
+    longer[1::2, 3] = 2.0
+    times = context.ends[:, None] + 3600 * torch.cat([hours, torch.tensor([4.0])])
+    path = load("runs/x").rollout(context.tail(4), context.ends + 4 * 3600, (times, longer))
+    found, expected = pl.read_csv("f.csv"), path.to_table(every="1h")
+    np.testing.assert_allclose(found["warmth"], expected["warmth"], rtol=1e-5)
+    pl.DataFrame(later[:-3]).filter(pl.col("room") != "room 4").write_csv("plan.csv")
+    said = run_cli(*command, "--known", "plan.csv")
+    assert said.code == 2
+    assert "each id must have controls; id 'room 4' has none" in said.err
+    pl.DataFrame(later).filter(pl.col("time") < datetime(2026, 1, 2, 16)).write_csv("plan.csv")
+    said = run_cli(*command, "--known", "plan.csv")
+    assert "each id must have" in said.err

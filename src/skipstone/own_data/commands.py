@@ -168,10 +168,14 @@ def forecast(
     interval: Annotated[
         float | None, typer.Option(help="Add bounds of this coverage, such as 0.9.")
     ] = None,
+    known: Annotated[
+        Path | None, typer.Option(help="A table of ids, times and controls to come.")
+    ] = None,
 ) -> None:
     """Forecast from the last rows of each id in a table."""
+    from skipstone.own_data.known import known_controls
     from skipstone.own_data.tablefiles import require_table_library, write_frame
-    from skipstone.own_data.trainings import end_of_forecast, forecast_context
+    from skipstone.own_data.trainings import columns_of, end_of_forecast, forecast_context
     from skipstone.training.run import Run
 
     for path in (table, out):
@@ -180,6 +184,7 @@ def forecast(
     context = forecast_context(trained, table)
     model = trained.load()
     end = end_of_forecast(context, until)
-    path = model.rollout(context.tail(model.config.num_context), end)
+    controls = None if known is None else known_controls(context, columns_of(trained), known)
+    path = model.rollout(context.tail(model.config.num_context), end, controls)
     write_frame(path.to_table(every=every, interval=interval), out)
     typer.echo(f"{path}\nwrote {out}")
