@@ -28,7 +28,8 @@ class Coasting(Model):
         def predict(segment, elapsed):
             return self.in_data_units(self.coast(context, elapsed / unit)), 0
 
-        return Path(predict, context.ends[:, None], self.end_times(context, until))
+        end = self.end_times(context, until)
+        return Path(predict, context.ends[:, None], end, calibration=self.calibration)
 
     def coast(self, context, elapsed):
         """Values so long after a context."""

@@ -30,20 +30,24 @@ def write_log(path: Path) -> None:
 def test_examples_run_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_log(tmp_path / "log.csv")
-    assert len(BLOCKS) == 2
+    assert len(BLOCKS) == 3
     names: dict[str, object] = {}
     exec(compile(BLOCKS[0], "own-data.md", "exec"), names)
     log, forecast = names["log"], names["forecast"]
     assert isinstance(log, pl.DataFrame)
     assert isinstance(forecast, pl.DataFrame)
     assert forecast.schema["time"] == log.schema["time"]
-    assert forecast.columns == log.columns
+    bounds = [f"{name}_{side}" for name in ("warmth", "damp") for side in ("lower", "upper")]
+    assert forecast.columns == [*log.columns, *bounds]
+    assert (forecast["damp_lower"] < forecast["damp_upper"]).all()
+    assert forecast["warmth_upper"].is_finite().all()
     assert forecast["room"].value_counts()["count"].to_list() == [24] * 10
     last = log.group_by("room").agg(pl.col("time").max().alias("end"))
     ahead = forecast.join(last, on="room").select(pl.col("time") - pl.col("end"))["time"]
     assert ahead.unique().sort().to_list() == [timedelta(hours=h) for h in range(1, 25)]
     assert (tmp_path / "forecast.png").stat().st_size > 1000
-    exec(compile(BLOCKS[1], "own-data.md", "exec"), names)
+    for block in BLOCKS[1:]:
+        exec(compile(block, "own-data.md", "exec"), names)
 
 
 def test_the_first_example_is_about_fifteen_lines() -> None:

@@ -2,12 +2,14 @@ from . import planning as planning
 from . import testing as testing
 from .drawing.plots import plot as plot
 from .errors import InvalidInput as InvalidInput
+from .evaluation.calibrate import calibrate as calibrate
 from .evaluation.estimate import Estimate as Estimate
 from .evaluation.metrics import Evaluation as Evaluation
 from .evaluation.metrics import evaluate as evaluate
 from .models.base import Model as Model
 from .models.base import SteppingModel as SteppingModel
 from .models.config import ModelConfig as ModelConfig
+from .models.ensemble import Ensemble as Ensemble
 from .models.latent_ode import LatentODE as LatentODE
 from .models.learning import Draws as Draws
 from .models.learning import Knots as Knots

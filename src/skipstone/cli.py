@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from skipstone.errors import InvalidInput
+from skipstone.own_data.commands import table_commands
 from skipstone.paper.commands import RUNS, paper_commands
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(table_commands)
 app.add_typer(paper_commands)
 
 

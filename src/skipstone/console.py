@@ -1,10 +1,13 @@
-"""What people see: progress of long work, and tables."""
+"""What people see and type: progress of long work, tables, and options of commands."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from skipstone.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -108,3 +111,28 @@ def short_number(value: float | None) -> str:
         return f"{value:.3g}"
     digits, exponent = f"{value:.2e}".split("e")
     return f"{digits}e{int(exponent)}"
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Print how to resume after Ctrl-C: typer would end the command without a word."""
+    import typer
+
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(str(stop) or "interrupted", err=True)
+        raise typer.Exit(130) from None
+
+
+def parse_options(given: list[str] | None) -> dict[str, list[Any]]:
+    """Values by option, from `name=value` texts; numbers and booleans as such."""
+    options: dict[str, list[Any]] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set takes name=value, such as hidden=64; got {text!r}.")
+        with suppress(ValueError):
+            value = json.loads(value)
+        options.setdefault(name, []).append(value)
+    return options

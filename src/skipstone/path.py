@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from skipstone.calibration import Calibration
 from skipstone.checking import as_array, as_times
 from skipstone.errors import InvalidInput, require_choice
 from skipstone.tables.about import About, Labelled
@@ -80,10 +81,14 @@ class Path(Labelled):
         status: Int[Tensor, " batch"] | None = None,
         num_evaluations: Int[Tensor, " batch"] | None = None,
         about: About | None = None,
+        calibration: Calibration | None = None,
+        members: Sequence[Path] = (),
     ):
         """`predict(segment, offset)` gives the values inside the segments between `knots`. Without
         `status` every row reached its end; without `num_evaluations` nothing was integrated.
-        `about` is that of the context: its ids, names and clock, which `to_table` needs."""
+        `about` is that of the context: its ids, names and clock, which `to_table` needs.
+        `calibration` is the model's, which `interval` needs. `members` are the paths that this one
+        is the mean of, for `spread`."""
         nothing = torch.zeros_like(end, dtype=torch.long)
         self._predict = predict
         self.num_evaluations = nothing if num_evaluations is None else num_evaluations
@@ -93,6 +98,8 @@ class Path(Labelled):
         self.status = nothing + int(Status.REACHED_END) if status is None else status
         self.num_updates = knots.isfinite().sum(1)
         self.about = About() if about is None else about
+        self.calibration = calibration
+        self.members = tuple(members)
 
     def __len__(self) -> int:
         return self.knots.shape[0]
@@ -131,8 +138,46 @@ class Path(Labelled):
         self.num_evaluations = self.num_evaluations + evaluations
         return values[:, 0] if np.ndim(t) == 0 else values
 
-    def to_table(self, times: Any = None, *, every: Any = None, like: Any = None) -> Any:
+    def interval(
+        self, t: Any, coverage: float = 0.9
+    ) -> tuple[Float[Tensor, "batch *time dim"], Float[Tensor, "batch *time dim"]]:
+        """Lower and upper bounds at times as in `evaluate`, if the model was calibrated.
+
+        See `skipstone.calibrate` for what is promised: each observation lies inside with this
+        probability, on average over trajectories.
+        """
+        if self.calibration is None:
+            raise InvalidInput(
+                "intervals come from errors on data that the model has not seen; this path has "
+                "none. Before rolling out: skipstone.calibrate(model, sequences). A model of your "
+                "own hands them on: Path(..., calibration=self.calibration)."
+            )
+        queries, values = self._queries(t), self.evaluate(t)
+        radius = self.calibration.radius(queries - self.start[:, None], coverage).to(values)
+        radius = radius[:, 0] if np.ndim(t) == 0 else radius
+        return values - radius, values + radius
+
+    def spread(self, t: Any) -> Float[Tensor, "batch *time dim"]:
+        """Standard deviation over the members of an ensemble, at times as in `evaluate`."""
+        if not self.members:
+            raise InvalidInput(
+                "a spread is that of several models; this path is of one. Roll out an ensemble: "
+                "skipstone.Ensemble([model, ...])."
+            )
+        return torch.stack([member.evaluate(t) for member in self.members]).std(dim=0)
+
+    def to_table(
+        self,
+        times: Any = None,
+        *,
+        every: Any = None,
+        interval: float | None = None,
+        like: Any = None,
+    ) -> Any:
         """A frame of predictions: the context's ids, stamps like its own, a column per feature.
+
+        With `interval`, a coverage such as 0.9, each feature also has its bounds, in columns that
+        end in `_lower` and `_upper`.
 
         `every` is a length of time, a timedelta or a number in model time: each trajectory has a
         row that long after its start, and so on to its end. Or `times` says which, as in
@@ -150,10 +195,26 @@ class Path(Labelled):
         else:
             queries, wanted = self._grid(self.clock.length("every", every))
         with torch.no_grad():
-            values = self.evaluate(queries)[wanted]
+            columns = self.about.columns(self.evaluate(queries)[wanted])
+            if interval is not None:
+                columns |= self._bounds(queries, wanted, interval)
         row, at = (part.cpu().numpy() for part in wanted.nonzero().T)
         moments = queries.detach().cpu().numpy()[row, at]
-        return write_table(self.about, row, moments, self.about.columns(values), like)
+        return write_table(self.about, row, moments, columns, like)
+
+    def _bounds(self, queries: Tensor, wanted: Tensor, coverage: float) -> dict[str, np.ndarray]:
+        """Columns of lower and upper bounds, those of a feature together."""
+        sides = zip(("lower", "upper"), self.interval(queries, coverage), strict=True)
+        named = {side: self.about.columns(bounds[wanted]) for side, bounds in sides}
+        names = list(named["lower"])
+        bounds = {f"{name}_{side}": named[side][name] for name in names for side in named}
+        taken = [name for name in names if name in bounds]
+        if taken:
+            raise InvalidInput(
+                f"bounds have columns of their own; {taken[0]!r} is a feature already. Rename it: "
+                "sequences.named(features=...)."
+            )
+        return bounds
 
     def _grid(self, every: float) -> tuple[Float[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
         """Times `every` so long after the start of each row, and which of them it reaches."""
@@ -190,10 +251,12 @@ class Path(Labelled):
         outside = ~((times >= low - slack) & (times <= high + slack))
         if bool(outside.any()):
             row, index = (int(i) for i in outside.nonzero()[0])
+            first, last, wanted = (
+                self.about.moment(row, t.item()) for t in (low[row], high[row], times[row, index])
+            )
             raise InvalidInput(
                 f"a path can be asked for times inside its range; trajectory {row} covers "
-                f"[{low[row].item():.13g}, {high[row].item():.13g}] and was asked for "
-                f"{times[row, index].item():.13g}. " + self._how_to_extend(row)
+                f"[{first}, {last}] and was asked for {wanted}. " + self._how_to_extend(row)
             )
         return times.clamp(low, high)
 

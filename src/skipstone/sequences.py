@@ -288,7 +288,7 @@ class Sequences(Labelled):
         `time` is a stamp of the table's kind, or a number in model time.
         """
         early, late = (
-            self._gather(rows, *cutting.kept_places(keep[rows]))
+            self.gather(rows, *cutting.kept_places(keep[rows]))
             for keep in cutting.sides_of_time(self.times, self.mask, time, self.clock)
             for rows in [keep.any(1).nonzero()[:, 0]]
         )
@@ -307,7 +307,7 @@ class Sequences(Labelled):
         rows, starts = cutting.window_places(self.times, self.mask, length, stride, gap)
         index = starts[:, None] + torch.arange(length, device=starts.device)
         log = self if self.ids is not None else self.named(ids=range(len(self)))
-        return log._gather(rows, index)
+        return log.gather(rows, index)
 
     def head(self, count: int) -> Sequences:
         """The first `count` observations of each sequence: a context to predict from."""
@@ -318,19 +318,19 @@ class Sequences(Labelled):
         """The last `count` observations of each sequence."""
         self.require_length(count)
         index = self.lengths[:, None] - count + torch.arange(count, device=self.times.device)
-        return self._gather(torch.arange(len(self), device=self.times.device), index)
+        return self.gather(torch.arange(len(self), device=self.times.device), index)
 
     def select(self, keep: Bool[Tensor, "batch time"]) -> Sequences:
         """Only the observations where `keep` is True; the rest become gaps in the times."""
         rows = torch.arange(len(self), device=keep.device)
-        return self._gather(rows, *cutting.kept_places(keep & self.mask))
+        return self.gather(rows, *cutting.kept_places(keep & self.mask))
 
     def require_length(self, count: int) -> None:
         """Raise unless every sequence has at least `count` observations."""
         require_number("a number of observations", count, 1, whole=True)
         check_length(self.lengths, count)
 
-    def _gather(
+    def gather(
         self,
         rows: Int[Tensor, " new_batch"],
         index: Int[Tensor, "new_batch new_time"],

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from helpers import linear_pcode, random_batch
-from skipstone import InvalidInput, Sequences, plot
+from skipstone import InvalidInput, Sequences, calibrate, plot
 
 
 def line_values(axes: Any, line: int) -> list[float]:
@@ -79,3 +79,17 @@ def test_bad_plots_are_explained() -> None:
     ]:
         with pytest.raises(InvalidInput, match=re.escape(message)):
             plot(*arguments)
+
+
+def test_a_band_is_the_interval() -> None:
+    data = Sequences.from_array(torch.zeros(30, 6, 1, dtype=torch.float64))
+    model = calibrate(linear_pcode(rate=1.0, step=1.5), data)
+    path = model.rollout(data.head(1), until=4.0)
+    (axes,) = plot(path, interval=0.5, most=1).axes
+    shapes = [np.asarray(each.get_paths()[0].vertices) for each in axes.collections]
+    (band,) = [shape for shape in shapes if len(shape) > 100]
+    lower, upper = path.interval(4.0, 0.5)
+    ends = band[band[:, 0] == band[:, 0].max()][:, 1]
+    assert {ends.min(), ends.max()} == {lower[0].item(), upper[0].item()}
+    with pytest.raises(InvalidInput, match="intervals are those of a Path"):
+        plot(data, interval=0.5)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from skipstone.drawing.labels import key, legend_below
 from skipstone.drawing.panels import draw_updates
@@ -26,15 +27,20 @@ MOMENTS = 400
 
 
 @styled
-def plot(thing: Any, observed: Sequences | None = None, most: int = 6) -> Figure:
+def plot(
+    thing: Any, observed: Sequences | None = None, most: int = 6, interval: float | None = None
+) -> Figure:
     """Draw sequences or a path over time: a panel for each of the first `most`, a line per feature.
 
-    Of a path, dots are the cell's updates. `observed` are sequences with one row for each of its
-    rows, drawn as crosses: the context, or what happened in the end.
+    Of a path, dots are the cell's updates, and `interval`, a coverage such as 0.9, adds bands if
+    the model was calibrated. `observed` are sequences with one row for each of its rows, drawn as
+    crosses: the context, or what happened in the end.
     """
     require_number("most, the number of panels,", most, 1, whole=True)
     if not isinstance(thing, Sequences | Path):
         raise InvalidInput(f"a plot is of Sequences or a Path; got {type(thing).__name__}.")
+    if interval is not None and not isinstance(thing, Path):
+        raise InvalidInput("intervals are those of a Path; got Sequences. Leave interval out.")
     if observed is not None and len(observed) != len(thing):
         raise InvalidInput(
             f"observed must have a row for each of the {len(thing)} that are drawn; got "
@@ -45,7 +51,7 @@ def plot(thing: Any, observed: Sequences | None = None, most: int = 6) -> Figure
     names: list[str] = []
     for row, axes in enumerate(panels):
         if isinstance(thing, Path):
-            names = _draw_path(axes, thing, row)
+            names = _draw_path(axes, thing, row, interval)
         else:
             names = _draw_sequence(axes, thing, row, marker=".", markersize=3)
         if observed is not None:
@@ -81,7 +87,7 @@ def _draw_sequence(axes: Axes, sequences: Sequences, row: int, **options: Any) -
     return list(columns)
 
 
-def _draw_path(axes: Axes, path: Path, row: int) -> list[str]:
+def _draw_path(axes: Axes, path: Path, row: int, interval: float | None) -> list[str]:
     """One trajectory of a path with its updates; return the names of its features."""
     knots = path.knots.detach()[row]
     knots = knots[knots.isfinite()]
@@ -94,11 +100,24 @@ def _draw_path(axes: Axes, path: Path, row: int) -> list[str]:
         values, updates = path.evaluate(times)[row], path.evaluate(at_knots)[row]
     columns, dots = path.about.columns(values), path.about.columns(updates)
     x, marks = (_moments(path, part.cpu().numpy(), row) for part in (times[row], knots))
+    bands = {} if interval is None else _bands(path, times, row, interval)
     for i, (name, numbers) in enumerate(columns.items()):
         colour = PALETTE[i % len(PALETTE)]
         axes.plot(x, numbers, color=colour)
+        if name in bands:
+            axes.fill_between(x, *bands[name], color=colour, alpha=0.2, linewidth=0)
         draw_updates(axes, marks, dots[name], [colour] * len(marks))
     return list(columns)
+
+
+def _bands(
+    path: Path, times: Tensor, row: int, coverage: float
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Lower and upper bounds of one trajectory, by feature."""
+    with torch.no_grad():
+        lower, upper = (bound[row] for bound in path.interval(times, coverage))
+    high = path.about.columns(upper)
+    return {name: (low, high[name]) for name, low in path.about.columns(lower).items()}
 
 
 def _moments(thing: Sequences | Path, times: np.ndarray, row: int) -> np.ndarray:

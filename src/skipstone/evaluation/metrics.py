@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from skipstone.console import short_number
 from skipstone.errors import InvalidInput
 from skipstone.evaluation.alignment import Alignment, TimedEvents, align
 from skipstone.evaluation.estimate import Bootstrap, Estimate
+from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
 from skipstone.evaluation.rollouts import Errors, Rollouts, roll_out_all, teacher_forced_errors
 from skipstone.evaluation.timing import WallTime, time_rollouts
 from skipstone.models.base import Model, require_sequences
@@ -75,6 +77,22 @@ class Evaluation:
     wall_times: tuple[WallTime, ...]
     """Wall time of rollouts on this machine; empty if not asked for."""
 
+    forecasts: ForecastErrors | None
+    """Errors of rollouts by feature and elapsed time, in the data's own units, beside persistence
+    and constant velocity; None for images."""
+
+    def __repr__(self) -> str:
+        numbers = {
+            "sample MSE": self.sample_mse,
+            "test MSE": self.test_mse,
+            "updates": self.updates,
+            "mean step": self.mean_step,
+        }
+        shown = ", ".join(f"{name} {short_number(each.value)}" for name, each in numbers.items())
+        lines = [f"Evaluation of {self.num_trajectories} trajectories: {shown}"]
+        lines += [] if self.forecasts is None else [repr(self.forecasts)]
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists and numbers for JSON, with None for what is not known."""
         return _plain(asdict(self))
@@ -117,6 +135,9 @@ def evaluate(
         if events is None or len(events) == 0
         else align(rollouts, events, unit, bootstrap, placement),
         wall_times=time_rollouts(model, sequences) if timing else (),
+        forecasts=forecast_errors(model, sequences, bootstrap)
+        if sequences.values.is_floating_point()
+        else None,
     )
 
 

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from skipstone.calibration import Calibration
 from skipstone.errors import InvalidInput, require_choice
 from skipstone.models.config import ModelConfig
 from skipstone.models.controls import Drive
@@ -35,6 +36,7 @@ from skipstone.models.typing import (
 from skipstone.path import Path
 from skipstone.registry import Registry
 from skipstone.sequences import Sequences
+from skipstone.tables.clock import is_stamp
 
 _Config = TypeVar("_Config", bound=ModelConfig)
 _Model = TypeVar("_Model", bound="Model")
@@ -61,6 +63,9 @@ class Model(nn.Module, ABC, Generic[_Config]):
 
     config: _Config
 
+    calibration: Calibration | None = None
+    """Quantiles of its errors, from `skipstone.calibrate`; its paths need them for intervals."""
+
     @abstractmethod
     def __init__(self, config: Any):
         super().__init__()
@@ -72,13 +77,16 @@ class Model(nn.Module, ABC, Generic[_Config]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,
         max_updates: int | None = None,
     ) -> Path:
         """Predict from the end of a context until a time, one for all rows or one per row.
+
+        Numbers are model time. A stamp of the context's table, such as a datetime or "2026-06-01",
+        is the same moment for all rows.
 
         The last `num_context` observations of the context are read. `controls` are the known
         inputs after the context; a control holds from its time until the next one's, and without
@@ -209,8 +217,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """Times since each row's first, in the model's unit, still in double precision."""
         return (times - times[:, :1]) / self.config.time_unit
 
-    def end_times(self, context: Sequences, until: float | Tensor) -> Float[Tensor, " batch"]:
+    def end_times(self, context: Sequences, until: Any) -> Float[Tensor, " batch"]:
         """The end of each row's rollout, checked to lie after its context."""
+        if not isinstance(until, Tensor) and is_stamp(until):
+            until = context.model_times(until)
         end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
         if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
             raise InvalidInput(
@@ -221,10 +231,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
         early = (~((end > context.ends) & end.isfinite())).nonzero()
         if len(early):
             row = int(early[0])
-            last, wanted = context.ends[row].item(), end[row].item()
+            last, wanted = (context.about.moment(row, t[row].item()) for t in (context.ends, end))
             raise InvalidInput(
                 f"until must be a finite time after the context; the context of trajectory {row} "
-                f"ends at {last:.13g} and until is {wanted:.13g}."
+                f"ends at {last} and until is {wanted}."
             )
         return end
 
@@ -294,7 +304,7 @@ class SteppingModel(Model[_Config]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,
@@ -303,7 +313,9 @@ class SteppingModel(Model[_Config]):
         """Step from the end of a context until a time; see `Model.rollout`."""
         from skipstone.models.rollout import roll_out  # It builds on this class.
 
-        return roll_out(self, context, until, controls, step, max_updates)
+        path = roll_out(self, context, until, controls, step, max_updates)
+        path.calibration = self.calibration
+        return path
 
 
 def is_model(thing: Any) -> bool:

@@ -61,7 +61,7 @@ class LatentODE(Model[LatentODEConfig]):
     def rollout(
         self,
         context: Sequences,
-        until: float | Tensor,
+        until: Any,
         controls: Any = None,
         *,
         step: float | None = None,
@@ -88,7 +88,13 @@ class LatentODE(Model[LatentODEConfig]):
             back = order.argsort(dim=1)[..., None].expand(predicted.shape)
             return self.in_data_units(predicted.gather(1, back)), calls
 
-        return Path(predict, context.ends[:, None], end, about=context.about)
+        return Path(
+            predict,
+            context.ends[:, None],
+            end,
+            about=context.about,
+            calibration=self.calibration,
+        )
 
     def _state(self, context: Sequences, shown: BatchValues) -> Float[Tensor, "batch state"]:
         """The state after the context."""

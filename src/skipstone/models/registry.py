@@ -7,13 +7,25 @@ from typing import Any
 
 from skipstone.errors import InvalidInput
 from skipstone.models.base import MODELS, Model, is_model
+from skipstone.models.ensemble import Ensemble
 from skipstone.models.latent_ode import LatentODE
 from skipstone.models.ode_rnn import ODERNN
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
 
-for _name, _model in (("pcode", PCODE), ("rnn", RNN), ("odernn", ODERNN), ("latentode", LatentODE)):
+for _name, _model in (
+    ("pcode", PCODE),
+    ("rnn", RNN),
+    ("odernn", ODERNN),
+    ("latentode", LatentODE),
+):
     MODELS.add(_model, _name)
+
+RECOMMENDED, BASELINE = "pcode", "rnn"
+"""What to train if nothing is said, and what to compare it with."""
+
+_ENSEMBLE = "ensemble"
+"""Not in the list: it is made of models, and cannot be chosen by name to be trained."""
 
 
 def title_of(model: type[Model[Any]]) -> str:
@@ -23,6 +35,8 @@ def title_of(model: type[Model[Any]]) -> str:
 
 def kind_of(model: Model[Any]) -> str:
     """What a folder says about a model's class: its registered name, or its module and name."""
+    if type(model) is Ensemble:
+        return _ENSEMBLE
     for name, known in MODELS.items():
         if type(model) is known:
             return name
@@ -34,6 +48,8 @@ def find_kind(kind: str) -> type[Model[Any]]:
 
     A class path is never imported: a folder from a stranger must not decide which code runs.
     """
+    if kind == _ENSEMBLE:
+        return Ensemble
     module, _, name = kind.partition(":")
     if not name:
         return MODELS.find(kind)

@@ -21,7 +21,7 @@ from skipstone.tables.about import About
 def roll_out(
     model: SteppingModel[Any],
     context: Sequences,
-    until: float | Tensor,
+    until: Any,
     controls: Any,
     step: float | None,
     max_updates: int | None,

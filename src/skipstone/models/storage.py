@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from skipstone.calibration import Calibration
 from skipstone.errors import InvalidInput
 from skipstone.files import read_json, replacing, write_json
 from skipstone.models.base import Model
@@ -21,6 +23,7 @@ FORMAT = 3
 """Number of the folder format. A folder with another number is refused."""
 
 CONFIG, WEIGHTS, RESULT = "config.json", "weights.safetensors", "result.json"
+CALIBRATION = "calibration.safetensors"
 
 
 def describe_model(model: Model[Any]) -> dict[str, Any]:
@@ -35,10 +38,49 @@ def model_from(described: dict[str, Any]) -> Model[Any]:
 
 
 def save_model(model: Model[Any], folder: Path) -> None:
-    """Write a model's config and weights."""
-    write_tensors(folder / WEIGHTS, model.state_dict(), {})
-    content = {"format": FORMAT, "model": describe_model(model)}
-    write_json(folder / CONFIG, {**content, "weights_sha256": sha256(folder / WEIGHTS)})
+    """Write a model's config, weights and calibration.
+
+    The folder of a training keeps its record: there, only a calibration of its very model is added.
+    """
+    if (folder / CONFIG).is_file() and "recipe" in read_config(folder):
+        _require_trained_here(model, folder)
+    else:
+        write_tensors(folder / WEIGHTS, model.state_dict(), {})
+        content = {"format": FORMAT, "model": describe_model(model)}
+        write_json(folder / CONFIG, {**content, "weights_sha256": sha256(folder / WEIGHTS)})
+    if model.calibration is None:
+        (folder / CALIBRATION).unlink(missing_ok=True)
+        return
+    found = model.calibration
+    tensors = {"quantiles": found.quantiles, "edges": found.edges}
+    write_tensors(folder / CALIBRATION, tensors, {"weights_sha256": sha256(folder / WEIGHTS)})
+
+
+def _require_trained_here(model: Model[Any], folder: Path) -> None:
+    """Raise unless the weights of a training are those of this model."""
+    here, own = folder / WEIGHTS, model.state_dict()
+    kept = read_tensors(here)[0] if here.is_file() else {}
+    if kept.keys() != own.keys() or not all(
+        torch.equal(kept[name], own[name].cpu()) for name in own
+    ):
+        raise InvalidInput(
+            f"{folder} holds a training with other weights, whose record would no longer be true. "
+            "Save the model in a folder of its own."
+        )
+
+
+def _load_calibration(folder: Path, weights: bytes) -> Calibration | None:
+    """The quantiles of a model's errors, if the folder has any, and they are of these weights."""
+    path = folder / CALIBRATION
+    if not path.is_file():
+        return None
+    tensors, notes = read_tensors(path)
+    if notes.get("weights_sha256") != hashlib.sha256(weights).hexdigest():
+        raise InvalidInput(
+            f"{path} must be of the weights beside it; it is of others. Remove it, and calibrate "
+            "again: skipstone.calibrate(model, sequences)."
+        )
+    return Calibration(tensors["quantiles"], tensors["edges"])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -87,6 +129,7 @@ def load(folder: str | Path) -> Model[Any]:
         raise InvalidInput(
             f"{path} must hold the weights of the {kind} in {CONFIG}; {reason}"
         ) from None
+    model.calibration = _load_calibration(folder, content)
     return model.eval()
 
 

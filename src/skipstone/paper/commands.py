@@ -3,15 +3,13 @@
 What a command needs is imported inside it, so that `--help` and lists appear at once.
 """
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from skipstone.console import parse_options, stoppable
 from skipstone.errors import InvalidInput
 
 paper_commands = typer.Typer()
@@ -91,9 +89,9 @@ def train(
         seed=seed,
         steps=steps,
         finer=finer,
-        options={name: values[-1] for name, values in _options(option).items()},
+        options={name: values[-1] for name, values in parse_options(option).items()},
     )
-    with _stoppable():
+    with stoppable():
         run = run_job(
             job, runs, device=device, devices=devices, precision=precision, progress=not quiet
         )
@@ -127,11 +125,11 @@ def grid(
         task,
         model,
         seeds=seed,
-        options=_options(option),
+        options=parse_options(option),
         preset=preset,
         steps=steps,
     )
-    with _stoppable():
+    with stoppable():
         outcomes = run_grid(
             jobs,
             runs,
@@ -200,7 +198,7 @@ def plan(
     found = find_runs(run or [], (RUNS, WEIGHTS))
     for name, chosen in found.items():
         typer.echo(f"{name}: {chosen.folder}", err=True)
-    with _stoppable():
+    with stoppable():
         if show:
             said, written = show_shot(*next(iter(found.items())), rollouts, seed, out)
             typer.echo(said)
@@ -240,7 +238,7 @@ def reproduce(
     """The paper's table, figures and videos, and a page that shows them."""
     from skipstone.paper.reproduce import reproduce_trainings, reproduce_weights
 
-    with _stoppable():
+    with stoppable():
         if from_scratch:
             written = reproduce_trainings(
                 *(runs, out, " ".join(["skipstone", *sys.argv[1:]])),
@@ -262,26 +260,3 @@ def reproduce(
         typer.echo(f"wrote {path}")
     if written.failed:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Print how to resume after Ctrl-C: typer would end the command without a word."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        typer.echo(str(stop) or "interrupted", err=True)
-        raise typer.Exit(130) from None
-
-
-def _options(given: list[str] | None) -> dict[str, list[Any]]:
-    """Values by option, from `name=value` texts; numbers and booleans as such."""
-    options: dict[str, list[Any]] = {}
-    for text in given or []:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidInput(f"--set takes name=value, such as hidden=64; got {text!r}.")
-        with suppress(ValueError):
-            value = json.loads(value)
-        options.setdefault(name, []).append(value)
-    return options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -116,6 +117,12 @@ class About:
         rows = np.arange(len(low))
         low, high = self.clock.stamps(low, rows).min(), self.clock.stamps(high, rows).max()
         return {"times": f"[{low}, {high}]" + (" UTC" if self.clock.zone else "")}
+
+    def moment(self, row: int, time: float) -> str:
+        """A model time of one sequence for people: a stamp where the table had stamps."""
+        if self.clock.origins is None or not math.isfinite(time):
+            return f"{time:.13g}"
+        return str(self.clock.stamps(np.array([time]), np.array([row]))[0])
 
 
 class Labelled(ABC):

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.tables.texts import parse_length, parse_stamps
 
 Kind = Literal["number", "integer", "datetime", "date", "duration"]
 """What stamps are."""
@@ -132,7 +133,14 @@ class Clock:
         return since.astype(np.float64)
 
     def length(self, name: str, value: Any) -> float:
-        """A length of time in model time: a number is that already, a timedelta is converted."""
+        """A length of time in model time: a number is that already, a timedelta or a text such as
+        `6h` is converted."""
+        if isinstance(value, str):
+            number, unit = parse_length(value)
+            if unit and self.unit:
+                require_choice("a unit of time", unit, NANOSECONDS)
+                number = number * NANOSECONDS[unit] / NANOSECONDS[self.unit]
+            value = number if self.unit or not unit else value
         if self.unit and isinstance(value, timedelta | np.timedelta64):
             value = _nanoseconds(value) / NANOSECONDS[self.unit]
         unit = f"a timedelta or a number of {self.unit}" if self.unit else "a number"
@@ -150,6 +158,13 @@ class Clock:
                     f"stamps must be numbers, as the times of this table; got {stamps!r}."
                 )
             return array.astype(object), 1
+        if _is_text(stamps):
+            texts = np.atleast_1d(np.asarray(stamps, dtype=object))
+            moments = parse_stamps([str(text) for text in texts])
+            self._require_alike("datetime", moments.zoned, stamps)
+            tick = np.datetime_data(moments.stamps.dtype)[0]
+            ticks = moments.stamps.astype(np.int64).astype(object).reshape(np.shape(stamps))
+            return ticks, NANOSECONDS[tick]
         series = nw.from_native(stamps, series_only=True, allow_series=True, pass_through=True)
         if isinstance(series, nw.Series):
             ticks, found = read_stamps(series)
@@ -253,8 +268,9 @@ def joined(clocks: list[Clock]) -> Clock:
 
 
 def is_stamp(value: Any) -> bool:
-    """Whether this is a datetime, date or duration, or an array, list or column of them."""
-    if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64):
+    """Whether this is a datetime, date or duration, also as text, or an array, list or column of
+    them."""
+    if isinstance(value, date | timedelta | np.datetime64 | np.timedelta64 | str):
         return True
     if isinstance(value, list | tuple):
         return len(value) > 0 and is_stamp(value[0])
@@ -262,10 +278,18 @@ def is_stamp(value: Any) -> bool:
     if isinstance(series, nw.Series):
         return series.dtype.is_temporal()
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "mM" or (
+        return value.dtype.kind in "mMU" or (
             value.dtype.kind == "O" and value.size > 0 and is_stamp(value.flat[0])
         )
     return False
+
+
+def _is_text(stamps: Any) -> bool:
+    if isinstance(stamps, list | tuple):
+        return len(stamps) > 0 and _is_text(stamps[0])
+    return isinstance(stamps, str) or (
+        isinstance(stamps, np.ndarray) and stamps.size > 0 and isinstance(stamps.flat[0], str)
+    )
 
 
 def _kind_of(stamp: Any) -> str:

@@ -12,6 +12,8 @@ import json
 import logging
 import math
 import signal
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -35,9 +37,13 @@ from skipstone.models.storage import (
     write_tensors,
 )
 from skipstone.sequences import Sequences
+from skipstone.training.cuts import fixed_windows, keep_apart
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
+
+VALIDATION_SEQUENCES = 512
+"""Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
 
 _PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
@@ -47,9 +53,11 @@ def fit(
     train: Sequences,
     validation: Sequences | None = None,
     *,
-    folder: str | Path,
+    folder: str | Path | None = None,
+    horizon: int | None = None,
     recipe: Recipe | None = None,
     seed: int = 0,
+    overwrite: bool = False,
     device: str = "auto",
     devices: int = 1,
     precision: str = "32-true",
@@ -59,10 +67,15 @@ def fit(
     """Train a model, which ends with its best weights, and keep everything as a run folder.
 
     Calling it again with the same folder and arguments resumes an interrupted training, and
-    returns a finished one at once, with that run's weights in `model`. Initial weights are the
+    returns a finished one at once, with that run's weights in `model`; `overwrite=True` starts
+    over. Without a `folder` it is a temporary one, which is told. Initial weights are the
     model's own: call `torch.manual_seed` before building it if they are to be the same each time.
-    Without `validation`, a tenth of `train` is kept for it. Without a `recipe` it is `Recipe()`,
-    what we recommend.
+
+    With a `horizon`, training is on windows of `num_context + horizon` observations, drawn anew
+    each epoch, and validation rolls out fixed windows of that length: for long logs. Sequences
+    that are shorter are used whole. Without `validation`, a tenth of `train` is kept for it: of
+    the sequences, or with a horizon and fewer than 10 sequences the end of each. Without a
+    `recipe` it is `Recipe()`, what we recommend.
 
     `progress` is whether to show a progress bar, or a function to call instead. `data` describes
     where the sequences come from, for the record.
@@ -70,35 +83,71 @@ def fit(
     recipe = recipe or Recipe()
     check_hardware(device, devices, precision)
     require_seed(seed)
-    require_sequences(train)
-    train.require_length(model.config.num_context + 1)
-    if validation is None:
-        if len(train) < 10:
-            raise InvalidInput(
-                "a tenth of the sequences is kept for validation, so there must be at least 10; "
-                f"got {len(train)}. Bring more, or pass your own: fit(model, train, validation)."
-            )
-        train, validation = train.split([0.9, 0.1], seed=seed)
-    require_sequences(validation)
-    validation.require_length(model.config.num_context + 1)
-    for part in (train, validation):
-        model.prepare(part[:1], model.config.num_context + 1)
+    window = _window(model, horizon)
+    train, validation = _parts(model, train, validation, window, seed)
     config = {
         "format": FORMAT,
         "model": describe_model(model),
         "recipe": asdict(recipe),
+        "horizon": horizon,
         "seed": seed,
-        "data": data or {"fingerprint": fingerprint(train), "validation": fingerprint(validation)},
+        "data": {**(data or {}), **_fingerprints(train, validation)},
     }
-    run = start_folder(Path(folder), json.loads(json.dumps(config)))
+    run = start_folder(_place(folder, devices), json.loads(json.dumps(config)), overwrite)
     if run.finished:
-        model.load_state_dict(run.load().state_dict())
+        kept = run.load()
+        model.load_state_dict(kept.state_dict())
+        model.calibration = kept.calibration
         return run
+    model.calibration = None  # Of other weights.
+    if window is not None:
+        validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
     options = {"accelerator": device, "devices": devices, "precision": precision}
     with show_progress(progress is True) as bar:
         show = bar if isinstance(progress, bool) else progress
-        _train(model, Objective(train, recipe, seed), validation, run, options, show)
+        _train(model, Objective(train, recipe, seed, window), validation, run, options, show)
     return run
+
+
+def _window(model: Model[Any], horizon: int | None) -> int | None:
+    if horizon is None:
+        return None
+    require_number("horizon, the observations to predict,", horizon, 1, whole=True)
+    return model.config.num_context + int(horizon)
+
+
+def _place(folder: str | Path | None, devices: int) -> Path:
+    """The folder to train in; a new temporary one, which is told, if none is given."""
+    if folder is not None:
+        return Path(folder)
+    if devices > 1:
+        raise InvalidInput(
+            f"{devices} processes must agree on a folder; got none. Give one: folder=..."
+        )
+    place = Path(tempfile.mkdtemp(prefix="skipstone-"))
+    told = f"training in a temporary folder, {place}; give folder=... to keep the run."
+    print(told, file=sys.stderr)
+    return place
+
+
+def _parts(
+    model: Model[Any], train: Sequences, validation: Sequences | None, window: int | None, seed: int
+) -> tuple[Sequences, Sequences]:
+    """Data to train on and to validate with, checked to fit the model."""
+    least = model.config.num_context + 1
+    require_sequences(train)
+    train.require_length(least)
+    if validation is None:
+        train, validation = keep_apart(train, window, seed)
+    require_sequences(validation)
+    validation.require_length(least)
+    for part in (train, validation):
+        model.prepare(part[:1], least)
+    return train, validation
+
+
+def _fingerprints(train: Sequences, validation: Sequences) -> dict[str, str]:
+    return {"fingerprint": fingerprint(train), "validation": fingerprint(validation)}
 
 
 def fingerprint(sequences: Sequences) -> str:
@@ -107,7 +156,7 @@ def fingerprint(sequences: Sequences) -> str:
     for part in (sequences.times, sequences.values, sequences.controls, sequences.mask):
         if part is not None:
             digest.update(str(tuple(part.shape)).encode())
-            digest.update(part.contiguous().cpu().numpy().tobytes())
+            digest.update(part.contiguous().cpu().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -126,7 +175,9 @@ def _train(
     from skipstone.training.trainee import Trainee, tensorboard
 
     source = provenance()
-    trainee = Trainee(model, objective, validation, run.folder / CHECKPOINT, show)
+    trainee = Trainee(
+        model, objective, validation[:VALIDATION_SEQUENCES], run.folder / CHECKPOINT, show
+    )
     with _interruptible(trainee), _quiet_lightning():
         trainer = lightning.Trainer(
             **options,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.console import short_number, text_table
 from skipstone.errors import InvalidInput
+from skipstone.tables.summary import listed
 from skipstone.training.run import Run, list_runs
 
 if TYPE_CHECKING:
@@ -22,28 +23,37 @@ def runs_table(root: Path) -> Table:
     found = list_runs(root)
     if not found:
         raise InvalidInput(
-            f"there must be runs to list; {root} holds none. Train one: skipstone train circles rnn"
+            f"there must be runs to list; {root} holds none. Train one: skipstone fit, or "
+            "skipstone train circles rnn"
         )
     notes: list[str] = []
     rows = [[str(run.folder.relative_to(root)), *_row(run, notes)] for run in found]
-    columns = ["run", "steps", "minutes", "test MSE", "sample MSE", "step"]
-    if any(row[1].endswith("*") for row in rows):
+    columns = ["run", "data", "steps", "minutes", "validation", "test MSE", "sample MSE", "step"]
+    if any(row[2].endswith("*") for row in rows):
         notes.append("* only its numbers are kept")
-    return text_table(columns, rows, "\n".join(notes) or None)
+    return text_table(columns, rows, "\n".join(notes) or None, words=2)
 
 
 def _row(run: Run, notes: list[str]) -> list[str]:
     """The cells of a run; why one cannot be read goes into the notes."""
     try:
-        run.config  # noqa: B018 - of a format that can be read.
+        data = _data(run)
         if not run.finished:
-            return ["unfinished", "", "", "", ""]
+            return [data, "unfinished", *[""] * 5]
         numbers = [_value(run.evaluation.get(name)) for name in HEADLINES[:3]]
         steps = f"{run.result['steps']}{'' if run.has_weights else '*'}"
-        return [steps, f"{run.result['wall_seconds'] / 60:.1f}", *numbers]
+        minutes, error = run.result["wall_seconds"] / 60, run.result["validation_error"]
+        return [data, steps, f"{minutes:.1f}", short_number(error), *numbers]
     except InvalidInput as error:
         notes.append(str(error))
-        return ["unreadable", "", "", "", ""]
+        return ["", "unreadable", *[""] * 5]
+
+
+def _data(run: Run) -> str:
+    """What a run was trained on: a task, the columns of a table, or sequences of one's own."""
+    data = run.config["data"]
+    columns = data.get("columns", {}).get("values", ())
+    return data.get("task") or listed(columns) or "own"
 
 
 def evaluation_table(content: dict[str, Any]) -> Table:
@@ -62,10 +72,12 @@ def _measures(content: dict[str, Any]) -> Iterator[list[str]]:
 
 def summary(run: Run) -> str:
     """A line about a finished run."""
-    numbers = ", ".join(
-        f"{name.replace('_', ' ')} {_value(run.evaluation.get(name))}" for name in HEADLINES[:4]
-    )
-    return f"{run.folder}: {numbers}, trained in {run.result['wall_seconds'] / 60:.1f} minutes"
+    numbers = {name: run.evaluation.get(name) for name in HEADLINES[:4]}
+    measured = [f"{name.replace('_', ' ')} {_value(n)}" for name, n in numbers.items() if n]
+    if not measured:
+        measured = [f"validation error {short_number(run.result['validation_error'])}"]
+    minutes = run.result["wall_seconds"] / 60
+    return f"{run.folder}: {', '.join(measured)}, trained in {minutes:.1f} minutes"
 
 
 def _value(estimate: Any) -> str:

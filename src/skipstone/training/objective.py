@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from skipstone.models.base import Model
 from skipstone.models.learning import Draws, Losses
 from skipstone.sequences import Sequences
+from skipstone.training.cuts import Cuts
 from skipstone.training.recipe import Recipe
 
 
@@ -24,15 +26,39 @@ class Objective:
     train: Sequences
     recipe: Recipe
     seed: int
+    window: int | None = None
+    """Observations of the windows to train on; None for whole sequences."""
 
-    def rows(self, step: int) -> Int[Tensor, " rows"]:
-        """The sequences of a step: every epoch is a new permutation, cut into batches."""
-        size, count = min(self.recipe.batch_size, len(self.train)), len(self.train)
+    @cached_property
+    def cuts(self) -> Cuts:
+        """The windows of an epoch, or the sequences."""
+        return Cuts.of(self.train, self.window)
+
+    @property
+    def size(self) -> int:
+        """Sequences or windows of a step; never more than there are different ones."""
+        return min(self.recipe.batch_size, self.cuts.distinct)
+
+    def rows(self, step: int) -> Int[np.ndarray, "two rows"]:
+        """The windows of a step, and their epochs: each epoch is a new permutation of all, cut into
+        batches."""
+        size, count = self.size, len(self.cuts)
         first = step * size
         epochs = range(first // count, (first + size - 1) // count + 1)
         order = np.concatenate([self._rng("order", epoch).permutation(count) for epoch in epochs])
         start = first - epochs[0] * count
-        return torch.as_tensor(order[start : start + size])
+        return np.stack([order, np.repeat(epochs, count)])[:, start : start + size]
+
+    def batch(self, step: int, share: slice = slice(None)) -> Sequences:
+        """The sequences of a step, or one process's share; windows are drawn anew each epoch."""
+        rows, epochs = self.rows(step)[:, share]
+        if self.window is None:
+            return self.train[rows]
+        chance = np.zeros(len(rows))
+        for epoch in np.unique(epochs):
+            drawn = self._rng("window", int(epoch)).random(len(self.cuts))
+            chance[epochs == epoch] = drawn[rows[epochs == epoch]]
+        return self.cuts.take(rows, chance)
 
     def losses(self, model: Model[Any], step: int, rank: int = 0, ranks: int = 1) -> Losses:
         """The losses of a step, or of one process's share of it.
@@ -40,11 +66,10 @@ class Objective:
         Shares interleave, and everything random is drawn for the whole batch first: together the
         processes do exactly what one would.
         """
-        rows = self.rows(step)
         share = slice(rank, None, ranks)
         weight = next(model.parameters())
-        batch = self.train[rows[share]].to(weight.device, weight.dtype)
-        shape, width = (len(rows), self.train.times.shape[1]), batch.times.shape[1]
+        batch = self.batch(step, share).to(weight.device, weight.dtype)
+        shape, width = (self.size, self.cuts.width), batch.times.shape[1]
 
         def uniform(purpose: str) -> Float[Tensor, "batch time"]:
             drawn = self._rng(purpose, step).random(shape)

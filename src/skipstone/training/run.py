@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import platform
+import shutil
 import subprocess
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,16 +17,20 @@ import torch
 from skipstone.errors import InvalidInput
 from skipstone.files import read_json, write_json
 from skipstone.models.base import Model
-from skipstone.models.storage import CONFIG, RESULT, WEIGHTS, load, read_config
+from skipstone.models.storage import CALIBRATION, CONFIG, RESULT, WEIGHTS, load, read_config
 
 METRICS, CHECKPOINT, EVALUATION = "metrics.csv", "checkpoint.safetensors", "evaluation.json"
+TENSORBOARD = "tensorboard"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Run:
     """A folder that holds a training: config, metrics, and, when finished, weights and result."""
 
     folder: Path
+
+    def __init__(self, folder: str | Path):
+        object.__setattr__(self, "folder", Path(folder))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -125,21 +130,33 @@ def _commit() -> str | None:
         return None
 
 
-def start_folder(folder: Path, config: dict[str, Any]) -> Run:
+def start_folder(folder: Path, config: dict[str, Any], overwrite: bool = False) -> Run:
     """A run folder for this configuration: new, or one that has the very same."""
     run = Run(folder)
     if (folder / CONFIG).is_file():
-        before = run.config
-        if before != config:
-            differing = sorted(
-                name for name in {*before, *config} if before.get(name) != config.get(name)
-            )
+        # Further processes of one training come later, and find what the first has written.
+        if overwrite and os.environ.get("LOCAL_RANK", "0") == "0":
+            _clear(folder)
+        elif (before := run.config) != config:
             raise InvalidInput(
-                f"{folder} holds a run with another {' and '.join(differing)}. Choose another "
-                "folder, or remove that one."
+                f"{folder} holds a run with another {' and '.join(_differing(before, config))}. "
+                "Choose another folder, or replace the run: overwrite=True."
             )
-        return run
-    if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
+        else:
+            return run
+    elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty and not a run. Choose another folder.")
     write_json(folder / CONFIG, config)
     return run
+
+
+def _differing(before: dict[str, Any], config: dict[str, Any]) -> list[str]:
+    """What two configurations do not share, by name."""
+    return sorted(name for name in {*before, *config} if before.get(name) != config.get(name))
+
+
+def _clear(folder: Path) -> None:
+    """Remove the files of a run but its config, and nothing else that lies beside them."""
+    for name in (WEIGHTS, CALIBRATION, RESULT, METRICS, CHECKPOINT, EVALUATION):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

@@ -24,7 +24,7 @@ from skipstone.models.storage import WEIGHTS, write_tensors
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, share_of_mean
 from skipstone.training.recipe import OPTIMIZERS
-from skipstone.training.run import METRICS
+from skipstone.training.run import METRICS, TENSORBOARD
 from skipstone.training.state import (
     TrainingState,
     load_checkpoint,
@@ -37,9 +37,6 @@ DIVERGED = 1e4
 
 SHOW_EVERY = 0.2
 """Seconds between two moves of the progress bar."""
-
-VALIDATION_SEQUENCES = 512
-"""Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
 
 
 class StepNumbers(IterableDataset[int]):
@@ -66,7 +63,7 @@ class Trainee(lightning.LightningModule):
         super().__init__()
         self.model = model
         self.objective = objective
-        self.validation = validation[:VALIDATION_SEQUENCES]
+        self.validation = validation
         self.checkpoint = checkpoint
         self.show, self.shown = show, 0.0
         self.interrupted = False
@@ -202,4 +199,4 @@ def tensorboard(folder: Path) -> Any:
     """A logger where TensorBoard is installed; metrics.csv is written in any case."""
     if importlib.util.find_spec("tensorboard") is None:
         return False
-    return TensorBoardLogger(folder, name="tensorboard", version="")
+    return TensorBoardLogger(folder, name=TENSORBOARD, version="")

@@ -1,0 +1,1 @@
+"""The commands for tables of one's own: fit, forecast and compare."""
