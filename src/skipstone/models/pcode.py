@@ -10,20 +10,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skipstone.models.arithmetic import (
-    mean_error,
-    select_rows,
-    squared_error,
-    start_error,
-    with_inputs,
-)
+from skipstone.models import fast
+from skipstone.models.arithmetic import mean_error, select_rows, squared_error, with_inputs
 from skipstone.models.base import SteppingModel
 from skipstone.models.learning import Draws, Knots, Losses
 from skipstone.models.loop import GivenKnots, Round, TeacherForcing, walk
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS, PCODEConfig
 from skipstone.models.search import Search
-from skipstone.models.targets import Targets
+from skipstone.models.targets import Fitted, Targets
 from skipstone.models.typing import (
     BatchIndex,
     BatchTimes,
@@ -233,7 +228,37 @@ class PCODE(SteppingModel[PCODEConfig]):
         """
         draws = draws or Draws()
         batch = self.prepare(batch, max(2, self.config.num_context))
-        rounds, _, targets = self.walk_data(batch, draws)
+        fitted = self.fit_lines(batch, draws)
+        prediction, errors = mean_error(batch, fitted.error, fitted.predicted)
+        step = self._step_loss(fitted)
+        weight = STEP_LOSS_WEIGHTS[self.config.step_loss]
+        total, points = prediction + weight * step, len(fitted.error)
+        if not self.config.moves:
+            # Weighed like any other observation.
+            total = total + fitted.start.sum() / points
+        if self.config.overshoot and len(fitted.past):
+            past = fitted.past.clamp(max=OVERSHOOT_CAP).sum() / points
+            total = total + self.config.overshoot * past
+        return Losses(
+            total=total,
+            prediction=prediction,
+            errors=errors,
+            mean_step=float(fitted.length.mean()) if len(fitted.length) else 1.0,
+            num_updates=int(fitted.knots.count.sum()),
+            step=step,
+            step_weight=weight,
+            num_steps=len(fitted.length),
+        )
+
+    def fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
+        """Find the segments of a prepared batch and the errors of what they predict, on the fast
+        path where it applies."""
+        tolerance = self.config.tolerance_at(draws.progress)
+        fitted = fast.fit_lines(self, batch, draws, tolerance)
+        return self._fit_lines(batch, draws) if fitted is None else fitted
+
+    def _fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
+        rounds, knots, targets = self.walk_data(batch, draws)
         states = torch.cat([each.front.state for each in rounds])
         begins = torch.cat([each.front.values for each in rounds])
         lines = self.lines(states, begins)
@@ -245,27 +270,18 @@ class PCODE(SteppingModel[PCODEConfig]):
             predicted = self._decode(origin, lines.first, lines.slope, segment, offset)
             return squared_error(predicted, select_rows(observed, place))
 
-        error = errors_at(targets.point_segment, targets.point_offset, targets.point)
-        prediction, errors = mean_error(batch, error, targets.predicted)
-        step = self._step_loss(states, targets)
-        weight = STEP_LOSS_WEIGHTS[self.config.step_loss]
-        total = prediction + weight * step
-        if not self.config.moves:
-            total = total + start_error(decoded, begins, len(error))
+        past = begins[:0, 0]
         if self.config.overshoot and len(targets.past):
             past = errors_at(targets.past_segment, targets.past_offset, targets.past)
-            # Weighed like any other observation.
-            past = past.clamp(max=OVERSHOOT_CAP).sum() / len(error)
-            total = total + self.config.overshoot * past
-        return Losses(
-            total=total,
-            prediction=prediction,
-            errors=errors,
-            mean_step=float(targets.free_lengths.mean()) if len(targets.free) else 1.0,
-            num_updates=len(states),
-            step=step,
-            step_weight=weight,
-            num_steps=len(targets.free),
+        return Fitted(
+            predicted=targets.predicted,
+            error=errors_at(targets.point_segment, targets.point_offset, targets.point),
+            past=past,
+            start=squared_error(decoded, begins),
+            step=self.predict_step(select_rows(states, targets.free)),
+            length=targets.free_lengths,
+            cut=targets.free_cut,
+            knots=knots,
         )
 
     def walk_data(self, batch: Sequences, draws: Draws) -> tuple[list[Round], Knots, Targets]:
@@ -302,18 +318,18 @@ class PCODE(SteppingModel[PCODEConfig]):
             draws.happens("own steps", config.own_steps, batch),
         )
 
-    def _step_loss(self, states: Tensor, targets: Targets) -> Float[Tensor, ""]:
+    def _step_loss(self, fitted: Fitted) -> Float[Tensor, ""]:
         """Mean squared error of predicted steps, over the segments whose length was free.
 
         A segment cut short by the end of its sequence or by a change of control would have gone
         on: its length is a lower bound, and only a prediction below it is an error.
         """
-        if len(targets.free) == 0:
-            return states.sum() * 0
-        step, length = self.predict_step(select_rows(states, targets.free)), targets.free_lengths
+        step, length = fitted.step, fitted.length
+        if len(step) == 0:
+            return fitted.error.sum() * 0
         ratio = self.config.step_loss == "ratio"
         error = _log(step) - _log(length) if ratio else step - length
-        error = torch.where(targets.free_cut, error.clamp(max=0), error)
+        error = torch.where(fitted.cut, error.clamp(max=0), error)
         return error.square().mean()
 
 
@@ -327,4 +343,4 @@ def find_knots(model: PCODE, batch: Sequences, draws: Draws | None = None) -> Kn
     """Where a training step on this batch would update the cell: the longest segments whose error
     stays below the model's tolerance."""
     batch = model.prepare(batch, max(2, model.config.num_context))
-    return model.walk_data(batch, draws or Draws())[1]
+    return model.fit_lines(batch, draws or Draws()).knots

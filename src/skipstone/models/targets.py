@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from skipstone.models.learning import Knots
 from skipstone.models.loop import Round
 from skipstone.models.typing import BatchIndex, BatchMask, BatchTimes
 from skipstone.sequences import Sequences
@@ -98,3 +100,31 @@ class Targets:
             free_lengths=(clock[rows, wanted] - begin)[chosen].to(dtype),
             free_cut=is_cut[chosen],
         )
+
+
+class Fitted(NamedTuple):
+    """What a training step compares with the data, whichever path computed it."""
+
+    predicted: BatchMask
+    """Which observations are predicted."""
+
+    error: Float[Tensor, " points"]
+    """Squared error of each of them, in the order of the flattened batch."""
+
+    past: Float[Tensor, " past"]
+    """Squared errors one observation past the end of segments; empty without `overshoot`."""
+
+    start: Float[Tensor, " segments"]
+    """Squared error where each segment begins: with the absolute readout, else of no meaning."""
+
+    step: Float[Tensor, " free"]
+    """Predicted lengths of the segments after the context."""
+
+    length: Float[Tensor, " free"]
+    """What their lengths should have been."""
+
+    cut: Bool[Tensor, " free"]
+    """True where a length is only a lower bound."""
+
+    knots: Knots
+    """Where segments begin."""

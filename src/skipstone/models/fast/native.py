@@ -1,0 +1,150 @@
+"""How the compiled library is called: structures that mirror those in C++, and weights."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from skipstone.models.networks import ResidualMLP
+
+if TYPE_CHECKING:
+    from skipstone.models.pcode import PCODE
+
+_LONG, _DOUBLE, _POINTER = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
+
+
+class _Shape(ctypes.Structure):
+    """`Shape` in `networks.h`."""
+
+    _fields_ = (
+        *((name, _LONG) for name in ("dim", "inputs", "hidden", "layers", "step_layers")),
+        *((name, _LONG) for name in ("context", "moves", "motion", "whole_steps")),
+        *((name, _DOUBLE) for name in ("min_step", "max_step", "velocity_scale")),
+    )
+
+
+class _Batch(ctypes.Structure):
+    """`Batch` in `walk.h`."""
+
+    _fields_ = (
+        *((name, _LONG) for name in ("rows", "time", "keep")),
+        *((name, _DOUBLE) for name in ("tolerance", "overshoot")),
+        *((name, _POINTER) for name in ("values", "inputs", "clock", "lengths")),
+        *((name, _POINTER) for name in ("explore", "own", "changed", "given")),
+        *((name, _POINTER) for name in ("at", "cut", "is_past", "end", "reach")),
+        *((name, _POINTER) for name in ("error", "step", "start", "past")),
+    )
+
+
+class _Upstream(ctypes.Structure):
+    """`Upstream` in `backward.h`."""
+
+    _fields_ = tuple((name, _POINTER) for name in ("error", "step", "start", "past"))
+
+
+def fill(kind: type[ctypes.Structure], **fields: Any) -> ctypes.Structure:
+    """A structure; tensors become pointers to their memory, which their owner has to keep."""
+    return kind(
+        **{
+            name: value.data_ptr() if isinstance(value, Tensor) else value
+            for name, value in fields.items()
+        }
+    )
+
+
+def shape_of(model: PCODE) -> ctypes.Structure:
+    """The sizes of a model."""
+    config = model.config
+    return _Shape(
+        dim=config.dim,
+        inputs=model.encoder.first.in_features,
+        hidden=config.hidden,
+        layers=config.layers,
+        step_layers=config.step_layers,
+        context=config.num_context,
+        moves=config.moves,
+        motion=config.reads == "motion",
+        whole_steps=config.whole_steps,
+        min_step=config.min_step,
+        max_step=config.max_step,
+        velocity_scale=config.velocity_scale,
+    )
+
+
+def layers_of(model: PCODE) -> list[nn.Module]:
+    """The layers of encoder, decoder and step network, and the cell."""
+    networks: list[nn.Module] = []
+    for network in (model.encoder, model.cell, model.decoder, model.step_size):
+        if isinstance(network, ResidualMLP):
+            networks += [network.first, *network.inner, network.last]
+        else:
+            networks.append(network)
+    return networks
+
+
+def weights_of(model: PCODE) -> list[Tensor | None]:
+    """All weights in the library's order; None for a bias that does not exist."""
+    weights: list[Tensor | None] = []
+    for layer in layers_of(model):
+        if isinstance(layer, nn.GRUCell):
+            weights += [layer.weight_ih, layer.weight_hh, layer.bias_ih, layer.bias_hh]
+        else:
+            assert isinstance(layer, nn.Linear)
+            weights += [layer.weight, layer.bias]
+    return weights
+
+
+def pointers(tensors: list[Tensor | None]) -> ctypes.Array[Any]:
+    """An array of the tensors' addresses."""
+    found = [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+    return (_POINTER * len(found))(*found)
+
+
+class Tape:
+    """What a walk keeps for its backward pass. It is released with the last reference to it."""
+
+    def __init__(self, library: ctypes.CDLL, handle: int):
+        self._library, self.handle = library, _POINTER(handle)
+
+    def __del__(self) -> None:
+        self._library.release(self.handle)
+
+
+class _Owned(ctypes.c_byte * 1):
+    """A byte that something else lives as long as."""
+
+    owner: Any
+
+
+def tied_to(owner: Any) -> Tensor:
+    """A tensor that keeps its owner alive, so that autograd decides how long that is needed."""
+    byte = _Owned()
+    byte.owner = owner
+    return torch.frombuffer(byte, dtype=torch.int8)
+
+
+def call_walk(
+    library: ctypes.CDLL, model: PCODE, weights: list[Tensor | None], **fields: Any
+) -> Tape | None:
+    """Walk a batch; a tape if one is kept."""
+    library.walk.restype = _POINTER
+    batch = fill(_Batch, **fields)
+    handle = library.walk(
+        ctypes.byref(shape_of(model)),
+        pointers(weights),
+        ctypes.byref(batch),
+        _LONG(torch.get_num_threads()),
+    )
+    return None if handle is None else Tape(library, handle)
+
+
+def call_backward(
+    library: ctypes.CDLL, handle: Any, gradients: list[Tensor | None], **by: Tensor
+) -> None:
+    """Add the gradients of all weights to `gradients`."""
+    upstream = fill(_Upstream, **by)
+    threads = _LONG(torch.get_num_threads())
+    library.backward(handle, ctypes.byref(upstream), pointers(gradients), threads)

@@ -1,0 +1,135 @@
+"""A training step on the fast path: the walk with its search and its gradients, without Python
+between operations."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from skipstone.models.arithmetic import with_inputs
+from skipstone.models.controls import changes
+from skipstone.models.fast import native
+from skipstone.models.learning import Draws, Knots
+from skipstone.models.targets import Fitted
+from skipstone.sequences import Sequences
+
+if TYPE_CHECKING:
+    from skipstone.models.pcode import PCODE
+
+
+def fit_lines(
+    library: ctypes.CDLL, model: PCODE, batch: Sequences, draws: Draws, tolerance: float
+) -> Fitted:
+    """What `PCODE.fit_lines` finds, computed by the library."""
+    config, dtype = model.config, batch.values.dtype
+    clock = model.clock(batch.times).contiguous()
+    weights = native.weights_of(model)
+    keep = torch.is_grad_enabled() and any(w is not None and w.requires_grad for w in weights)
+    found = _Found(batch.mask, dtype)
+    given = draws.knots
+    fields: dict[str, Any] = {
+        "rows": len(batch),
+        "time": batch.mask.shape[1],
+        "keep": keep,
+        "tolerance": tolerance,
+        "overshoot": config.overshoot,
+        "values": batch.values.contiguous(),
+        "inputs": _encoder_inputs(model, batch, draws, clock),
+        "clock": clock,
+        "lengths": batch.lengths.contiguous(),
+        "explore": draws.happens("explore", config.explore, batch).contiguous(),
+        "own": draws.happens("own steps", config.own_steps, batch).contiguous(),
+        "changed": None if batch.controls is None else changes(batch.controls).contiguous(),
+        "given": None if given is None else given.at.contiguous(),
+        **vars(found),
+    }
+    if given is not None:
+        found.cut.copy_(given.cut)
+    error, step, start, past = _Walk.apply(library, model, fields, found, *weights)
+    return found.fitted(model, batch, clock, error, step, start, past)
+
+
+def _encoder_inputs(model: PCODE, batch: Sequences, draws: Draws, clock: Tensor) -> Tensor:
+    gaps = clock.diff(dim=1, prepend=clock[:, :1]).to(batch.values.dtype)
+    inputs = model.encoder_inputs(draws.shown(batch.values), gaps)
+    return with_inputs(inputs, batch.controls).contiguous()
+
+
+class _Found:
+    """What a walk finds, laid out like the batch; see `Batch` in `walk.h`."""
+
+    def __init__(self, mask: Tensor, dtype: torch.dtype):
+        self.at, self.cut, self.is_past = (torch.zeros_like(mask) for _ in range(3))
+        self.end, self.reach = (torch.zeros_like(mask, dtype=torch.long) for _ in range(2))
+        self.error, self.step, self.start, self.past = (
+            torch.zeros_like(mask, dtype=dtype) for _ in range(4)
+        )
+
+    def fitted(
+        self,
+        model: PCODE,
+        batch: Sequences,
+        clock: Tensor,
+        error: Tensor,
+        step: Tensor,
+        start: Tensor,
+        past: Tensor,
+    ) -> Fitted:
+        """The same as lists of observations and of segments."""
+        predicted = batch.mask.clone()
+        predicted[:, 0] = False
+        free = self.at.clone()
+        free[:, : model.config.num_context - 1] = False
+        lengths = (clock.gather(1, self.reach) - clock)[free].to(error.dtype)
+        return Fitted(
+            predicted=predicted,
+            error=error[predicted],
+            past=past[self.is_past],
+            start=start[self.at],
+            step=model.min_step + F.leaky_relu(step[free]),
+            length=lengths,
+            cut=self.cut[free],
+            knots=Knots(self.at, self.cut),
+        )
+
+
+class _Walk(torch.autograd.Function):
+    """The walk as a function of the weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        library: ctypes.CDLL,
+        model: PCODE,
+        fields: dict[str, Any],
+        found: _Found,
+        *weights: Tensor | None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Errors of observations, outputs of the step network, errors of starts and past ends."""
+        read = [None if weight is None else weight.contiguous() for weight in weights]
+        tape = native.call_walk(library, model, read, **fields)
+        if tape is not None:
+            ctx.library, ctx.handle = library, tape.handle
+            ctx.save_for_backward(native.tied_to(tape))
+            ctx.layout = [None if w is None else (w.shape, w.dtype) for w in weights]
+        return found.error, found.step, found.start, found.past
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *by: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of the weights."""
+        ctx.saved_tensors  # noqa: B018  Raises if the tape has been released.
+        gradients = [
+            None if kind is None else torch.zeros(kind[0], dtype=kind[1]) for kind in ctx.layout
+        ]
+        error, step, start, past = (each.contiguous() for each in by)
+        native.call_backward(
+            ctx.library, ctx.handle, gradients, error=error, step=step, start=start, past=past
+        )
+        return (None, None, None, None, *gradients)
