@@ -44,6 +44,17 @@ class ControlSignal:
             times, values = torch.cat([times, later_times], 1), torch.cat([values, later], 1)
         return cls(times, values, slack)
 
+    def tables(self) -> dict[str, Any]:
+        """What a lookup needs, by the names of `Rollout` in `fast/rollout.h`."""
+        return {
+            "controls": self._values.shape[2],
+            "changes": self._times.shape[1],
+            "slack": self._slack,
+            "control_times": self._times,
+            "next_change": self._next_change.contiguous(),
+            "control_values": self._values.contiguous(),
+        }
+
     def at(self, rows: Rows, now: Lengths) -> Tensor:
         """The controls of these rows at these times."""
         return self._values[rows, self._position(rows, now)]

@@ -197,7 +197,9 @@ class PCODE(SteppingModel[PCODEConfig]):
     ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         parts = segments.origin, segments.first, segments.slope
-        values = self._decode(*parts, index.reshape(-1), offsets.reshape(-1))
+        points = index.reshape(-1), offsets.reshape(-1)
+        values = fast.decode(self, parts, *points)
+        values = self._decode(*parts, *points) if values is None else values
         return values.reshape(*index.shape, self.config.dim), 0
 
     def _decode(

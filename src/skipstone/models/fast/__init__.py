@@ -10,15 +10,18 @@ import contextlib
 import ctypes
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from skipstone.models.base import SteppingModel
+from skipstone.models.controls import ControlSignal
 from skipstone.models.fast import build
 from skipstone.models.learning import Draws
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.targets import Fitted
+from skipstone.path import Path
 from skipstone.sequences import Sequences
 
 if TYPE_CHECKING:
@@ -49,7 +52,48 @@ def fit_lines(model: PCODE, batch: Sequences, draws: Draws, tolerance: float) ->
     return training.fit_lines(library, model, batch, draws, tolerance)
 
 
-def _library(model: PCODE, values: Tensor) -> ctypes.CDLL | None:
+def roll_out(
+    model: SteppingModel[Any],
+    context: Sequences,
+    signal: ControlSignal | None,
+    end: Tensor,
+    shortest: float,
+    step: float | None,
+    max_updates: int | None,
+) -> Path | None:
+    """A rollout by the fast path; None where it does not apply. It has no gradients."""
+    parts = [context.values, context.times, context.controls, end]
+    parts += [] if signal is None else list(signal.tables().values())
+    if _needs_gradients(model, parts):
+        return None
+    library = _library(model, context.values)
+    if library is None:
+        return None
+    from skipstone.models.fast import rolling
+
+    return rolling.roll_out(library, model, context, signal, end, shortest, step, max_updates)
+
+
+def decode(
+    model: PCODE, lines: tuple[Tensor, Tensor, Tensor], index: Tensor, offsets: Tensor
+) -> Tensor | None:
+    """Predictions at offsets along lines, by the fast path; None where it does not apply."""
+    library = None if _needs_gradients(model, [*lines, offsets]) else _library(model, offsets)
+    if library is None:
+        return None
+    from skipstone.models.fast import native
+
+    return native.call_decode(library, model, lines, index, offsets)
+
+
+def _needs_gradients(model: nn.Module, parts: list[Any]) -> bool:
+    """Whether something would be differentiated by a model's weights, or by one of the parts."""
+    return torch.is_grad_enabled() and any(
+        isinstance(part, Tensor) and part.requires_grad for part in (*model.parameters(), *parts)
+    )
+
+
+def _library(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
     """The library for these values, if this model can use it."""
     applies = (
         _ENABLED.get()
@@ -60,20 +104,13 @@ def _library(model: PCODE, values: Tensor) -> ctypes.CDLL | None:
     return build.library(values.dtype) if applies else None
 
 
-def _is_plain(model: PCODE) -> bool:
+def _is_plain(model: nn.Module) -> bool:
     """Whether a model is a PC-ODE of our own layers, with nothing overridden or hooked in."""
     from skipstone.models.pcode import PCODE
 
-    parts = (model.encoder, model.decoder, model.step_size)
-    kinds = (ResidualMLP, nn.Linear)
-    return (
-        type(model) is PCODE
-        and type(model.cell) is nn.GRUCell
-        and all(type(part) in kinds for part in parts)
-        and all(
-            type(module) in (*kinds, PCODE, nn.GRUCell, nn.ModuleList)
-            and not (module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
-            for module in model.modules()
-        )
-        and not torch.compiler.is_compiling()
+    kinds = (PCODE, ResidualMLP, nn.Linear, nn.GRUCell, nn.ModuleList)
+    return type(model) is PCODE and all(
+        type(module) in kinds
+        and not (module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+        for module in model.modules()
     )

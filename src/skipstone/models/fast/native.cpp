@@ -1,6 +1,7 @@
 // What Python calls; see `native.py`. Plain C, so that nothing of torch is needed to build it.
 
 #include "backward.h"
+#include "rollout.h"
 #include "threads.h"
 
 constexpr long TASK_ROWS = 32, MOST_TASKS = 16;
@@ -73,6 +74,107 @@ void run_backward(Tape<T>& tape, const Upstream<T>& by, T* const* gradients, lon
     }
 }
 
+// Rollouts of a batch, and the segments of all of them.
+template <typename T>
+struct Rolls {
+    Networks<T> nets;
+    std::vector<std::unique_ptr<Roll<T>>> rolls;
+
+    Rolls(const Shape& shape, const T* const* weights, const Rollout<T>& data, long threads)
+        : nets(shape, weights, false) {
+        long shared = shared_context(data);
+        std::vector<T> state(nets.width);
+        if (shared) Roll<T>(nets, data, 0, 1).read_first(shared, state.data());
+        long size = rows_per_task(data.rows);
+        for (long row = 0; row < data.rows; row += size)
+            rolls.emplace_back(new Roll<T>(nets, data, row, std::min(row + size, data.rows)));
+        run_tasks(rolls.size(), threads,
+                  [&](long task) { rolls[task]->run(state.data(), shared); });
+    }
+
+    // Observations at the start that are the same for all rows: read once. The candidates of a
+    // planner differ only in their last control.
+    long shared_context(const Rollout<T>& data) const {
+        long inputs = nets.shape.inputs;
+        if (data.rows == 1) return 0;
+        for (long index = 0; index < data.context; index++)
+            for (long row = 1; row < data.rows; row++) {
+                long place = row * data.context + index;
+                if (data.gaps[place] != data.gaps[index] ||
+                    std::memcmp(data.inputs + place * inputs, data.inputs + index * inputs,
+                                inputs * sizeof(T)))
+                    return index;
+            }
+        return data.context;
+    }
+
+    // Segments, most updates of a row, and whether a step did not advance.
+    void count(long* found) const {
+        found[0] = found[1] = found[2] = 0;
+        for (auto& roll : rolls) {
+            found[0] += roll->every.size();
+            found[1] = std::max<long>(found[1], roll->first_of_round.size());
+            found[2] |= roll->stuck;
+        }
+    }
+
+    // `knots` and `table`: (rows, updates); `reached` and `status` of each row.
+    void read(T* origin, T* first, T* slope, double* knots, int64_t* table, double* reached,
+              int64_t* status, long updates, long unfinished) const {
+        long number = 0, hidden = nets.shape.hidden, dim = nets.shape.dim;
+        for (auto& roll : rolls) {
+            long round = -1, count = roll->every.size();
+            for (long n = 0; n < count; n++, number++) {
+                while (round + 1 < (long)roll->first_of_round.size() &&
+                       roll->first_of_round[round + 1] <= n)
+                    round++;
+                const T* segment = roll->segments(n);
+                std::copy_n(segment, hidden, first + number * hidden);
+                std::copy_n(segment + nets.width, hidden, slope + number * hidden);
+                std::copy_n(segment + 2 * nets.width, dim, origin + number * dim);
+                long place = roll->every[n].row * updates + round;
+                knots[place] = roll->every[n].time;
+                table[place] = number;
+            }
+            for (auto& row : roll->unfinished)
+                reached[row.first] = row.second, status[row.first] = unfinished;
+        }
+    }
+};
+
+// Predictions at offsets along lines.
+template <typename T>
+void run_decode(const Shape& shape, const T* const* weights, const T* origin, const T* first,
+                const T* slope, const int64_t* index, const T* offsets, long points, T* values,
+                long threads) {
+    MLP<T> decoder(weights, shape.hidden, shape.hidden, shape.dim, shape.layers, false);
+    long hidden = shape.hidden, dim = shape.dim, width = padded<T>(hidden);
+    constexpr long task_points = 16 * BLOCK;
+    run_tasks((points + task_points - 1) / task_points, threads, [&](long task) {
+        Rows<T> features(decoder.features() + padded<T>(dim));
+        features.reserve(BLOCK);
+        long end = std::min(points, (task + 1) * task_points);
+        for (long start = task * task_points; start < end; start += BLOCK) {
+            long stop = std::min(start + BLOCK, end);
+            auto at = [&](long n) { return features(n - start); };
+            auto out = [&](long n) { return at(n) + decoder.features(); };
+            for (long n = start; n < stop; n++) {
+                const T *begin = first + index[n] * hidden, *change = slope + index[n] * hidden;
+                T* to = at(n);
+                for (long c = 0; c < hidden; c++) {
+                    T sum = begin[c] + offsets[n] * change[c];
+                    to[c] = sum < 0 ? T(0) : sum;
+                }
+                std::fill(to + hidden, to + width, T(0));
+            }
+            decoder.rest(start, stop, at, out);
+            for (long n = start; n < stop; n++)
+                for (long d = 0; d < dim; d++)
+                    values[n * dim + d] = origin[index[n] * dim + d] + out(n)[d];
+        }
+    });
+}
+
 // One library for each precision: -DREAL=float or -DREAL=double.
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -86,3 +188,26 @@ EXPORT void backward(void* tape, const Upstream<REAL>* by, REAL* const* gradient
 }
 
 EXPORT void release(void* tape) { delete static_cast<Tape<REAL>*>(tape); }
+
+EXPORT void* rollout(const Shape* shape, const REAL* const* weights, const Rollout<REAL>* data,
+                     long threads, long* counts) {
+    auto rolls = std::make_unique<Rolls<REAL>>(*shape, weights, *data, threads);
+    rolls->count(counts);
+    return rolls.release();
+}
+
+EXPORT void read_rollout(void* rolls, REAL* origin, REAL* first, REAL* slope, double* knots,
+                         int64_t* table, double* reached, int64_t* status, long updates,
+                         long unfinished) {
+    static_cast<Rolls<REAL>*>(rolls)->read(origin, first, slope, knots, table, reached, status,
+                                           updates, unfinished);
+}
+
+EXPORT void release_rollout(void* rolls) { delete static_cast<Rolls<REAL>*>(rolls); }
+
+EXPORT void decode(const Shape* shape, const REAL* const* weights, const REAL* origin,
+                   const REAL* first, const REAL* slope, const int64_t* index, const REAL* offsets,
+                   long points, REAL* values, long threads) {
+    run_decode<REAL>(*shape, weights, origin, first, slope, index, offsets, points, values,
+                     threads);
+}

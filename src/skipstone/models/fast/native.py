@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,19 @@ class _Upstream(ctypes.Structure):
     """`Upstream` in `backward.h`."""
 
     _fields_ = tuple((name, _POINTER) for name in ("error", "step", "start", "past"))
+
+
+class _Rollout(ctypes.Structure):
+    """`Rollout` in `rollout.h`."""
+
+    _fields_ = (
+        *((name, _LONG) for name in ("rows", "context", "max_updates")),
+        *((name, _DOUBLE) for name in ("unit", "shortest", "step")),
+        *((name, _POINTER) for name in ("inputs", "values", "gaps", "start", "end")),
+        *((name, _LONG) for name in ("controls", "changes")),
+        ("slack", _DOUBLE),
+        *((name, _POINTER) for name in ("control_times", "next_change", "control_values")),
+    )
 
 
 def fill(kind: type[ctypes.Structure], **fields: Any) -> ctypes.Structure:
@@ -148,3 +161,86 @@ def call_backward(
     upstream = fill(_Upstream, **by)
     threads = _LONG(torch.get_num_threads())
     library.backward(handle, ctypes.byref(upstream), pointers(gradients), threads)
+
+
+class Rolled(NamedTuple):
+    """Rollouts of a batch."""
+
+    origin: Tensor
+    first: Tensor
+    slope: Tensor
+    knots: Tensor
+    table: Tensor
+    """The number of each knot's segment."""
+
+
+def call_rollout(
+    library: ctypes.CDLL,
+    model: PCODE,
+    reached: Tensor,
+    status: Tensor,
+    unfinished: int,
+    **fields: Any,
+) -> Rolled | None:
+    """Roll out. Rows that use all of their updates are marked `unfinished` in `status`, and
+    `reached` says where. None if a step did not advance."""
+    library.rollout.restype = _POINTER
+    counts = (_LONG * 3)()
+    weights = [None if weight is None else weight.contiguous() for weight in weights_of(model)]
+    handle = _POINTER(
+        library.rollout(
+            ctypes.byref(shape_of(model)),
+            pointers(weights),
+            ctypes.byref(fill(_Rollout, **fields)),
+            _LONG(torch.get_num_threads()),
+            counts,
+        )
+    )
+    try:
+        segments, updates, stuck = counts
+        if stuck:
+            return None
+        rows, dtype, config = len(reached), model.cell.weight_hh.dtype, model.config
+        found = Rolled(
+            torch.empty(segments, config.dim, dtype=dtype),
+            torch.empty(segments, config.hidden, dtype=dtype),
+            torch.empty(segments, config.hidden, dtype=dtype),
+            torch.full((rows, updates), torch.inf, dtype=torch.float64),
+            torch.zeros(rows, updates, dtype=torch.long),
+        )
+        parts = pointers([*found, reached, status])
+        library.read_rollout(
+            handle, *(_POINTER(part) for part in parts), _LONG(updates), _LONG(unfinished)
+        )
+        return found
+    finally:
+        library.release_rollout(handle)
+
+
+def call_decode(
+    library: ctypes.CDLL,
+    model: PCODE,
+    lines: tuple[Tensor, Tensor, Tensor],
+    index: Tensor,
+    offsets: Tensor,
+) -> Tensor:
+    """Predictions at offsets along lines, which are origin, first and slope."""
+    layers = model.decoder.first, *model.decoder.inner, model.decoder.last
+    weights = [part for layer in layers for part in (layer.weight, layer.bias)]
+    kept = [part if part is None else part.contiguous() for part in [*weights, *lines]]
+    index, offsets = index.contiguous(), offsets.contiguous()
+    values = offsets.new_empty(len(index), model.config.dim)
+    *lines_at, index_at, offsets_at, values_at = (
+        _POINTER(part.data_ptr()) for part in (*kept[-3:], index, offsets, values)
+    )
+    library.decode(
+        ctypes.byref(shape_of(model)),
+        pointers(kept[:-3]),
+        *lines_at,
+        index_at,
+        offsets_at,
+        _LONG(len(index)),
+        values_at,
+        _LONG(torch.get_num_threads()),
+    )
+    return values
