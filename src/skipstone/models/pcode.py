@@ -256,7 +256,9 @@ class PCODE(SteppingModel[PCODEConfig]):
         """Find the segments of a prepared batch and the errors of what they predict, on the fast
         path where it applies."""
         tolerance = self.config.tolerance_at(draws.progress)
-        fitted = fast.fit_lines(self, batch, draws, tolerance)
+        scored = batch.mask.clone()
+        scored[:, 0] = False
+        fitted = fast.fit_lines(self, batch, draws, tolerance, scored)
         return self._fit_lines(batch, draws) if fitted is None else fitted
 
     def _fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
@@ -268,16 +270,18 @@ class PCODE(SteppingModel[PCODEConfig]):
         origin = begins - decoded if self.config.moves else torch.zeros_like(begins)
         observed = batch.values.flatten(0, 1)
 
-        def errors_at(segment: Tensor, offset: Tensor, place: Tensor) -> Tensor:
+        def predict(segment: Tensor, offset: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
             predicted = self._decode(origin, lines.first, lines.slope, segment, offset)
-            return squared_error(predicted, select_rows(observed, place))
+            return predicted.detach(), squared_error(predicted, select_rows(observed, place))
 
-        past = begins[:0, 0]
+        values, error = predict(targets.point_segment, targets.point_offset, targets.point)
+        past = error[:0]
         if self.config.overshoot and len(targets.past):
-            past = errors_at(targets.past_segment, targets.past_offset, targets.past)
+            _, past = predict(targets.past_segment, targets.past_offset, targets.past)
         return Fitted(
             predicted=targets.predicted,
-            error=errors_at(targets.point_segment, targets.point_offset, targets.point),
+            values=values,
+            error=error,
             past=past,
             start=squared_error(decoded, begins),
             step=self.predict_step(select_rows(states, targets.free)),

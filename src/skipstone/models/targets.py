@@ -108,8 +108,11 @@ class Fitted(NamedTuple):
     predicted: BatchMask
     """Which observations are predicted."""
 
+    values: Float[Tensor, "points dim"]
+    """The predictions, in the order of the flattened batch; without gradient."""
+
     error: Float[Tensor, " points"]
-    """Squared error of each of them, in the order of the flattened batch."""
+    """Squared error of each of them."""
 
     past: Float[Tensor, " past"]
     """Squared errors one observation past the end of segments; empty without `overshoot`."""

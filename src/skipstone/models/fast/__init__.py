@@ -21,6 +21,7 @@ from skipstone.models.fast import build
 from skipstone.models.learning import Draws
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.targets import Fitted
+from skipstone.models.typing import BatchMask
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -40,8 +41,11 @@ def readable_path() -> Iterator[None]:
         _ENABLED.reset(token)
 
 
-def fit_lines(model: PCODE, batch: Sequences, draws: Draws, tolerance: float) -> Fitted | None:
-    """`PCODE.fit_lines` by the fast path; None where it does not apply."""
+def fit_lines(
+    model: PCODE, batch: Sequences, draws: Draws, tolerance: float, scored: BatchMask
+) -> Fitted | None:
+    """The segments of a prepared batch and the errors of the `scored` observations, by the fast
+    path; None where it does not apply."""
     if batch.values.requires_grad or (draws.noise is not None and draws.noise.requires_grad):
         return None
     library = _library(model, batch.values)
@@ -49,7 +53,7 @@ def fit_lines(model: PCODE, batch: Sequences, draws: Draws, tolerance: float) ->
         return None
     from skipstone.models.fast import training
 
-    return training.fit_lines(library, model, batch, draws, tolerance)
+    return training.fit_lines(library, model, batch, draws, tolerance, scored)
 
 
 def roll_out(

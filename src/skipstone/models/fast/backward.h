@@ -8,6 +8,7 @@
 template <typename T>
 struct Upstream {
     const T *error, *step, *start, *past;
+    long steps_end;  // Whether the gradient of predicted steps ends at the states.
 };
 
 template <typename T>
@@ -35,7 +36,7 @@ public:
         through_points(walk.past, by.past);
         through_starts(by.start);
         through_lines();
-        through_steps(by.step);
+        through_steps(by.step, by.steps_end);
         through_rounds();
         through_encoder();
     }
@@ -86,7 +87,7 @@ private:
     // The start of every line is decoded too: subtracted from displacements, or itself a target.
     void through_starts(const T* by) {
         long dim = nets.shape.dim, width = nets.width;
-        for (long start = 0; start < count; start += BLOCK) {
+        for (long start = walk.first_lined; start < count; start += BLOCK) {
             long stop = std::min(start + BLOCK, count);
             auto change = [&](long knot) { return scratch(knot - start); };
             if (!nets.shape.moves)
@@ -111,7 +112,7 @@ private:
         const Term<T> to_state[] = {{0, &nets.decoder.backward[0]}};
         const Term<T> to_velocity[] = {{0, &nets.to_velocity}};
         auto velocity = [&](long knot) { return state(knot) + half; };
-        for (long start = 0; start < count; start += BLOCK) {
+        for (long start = walk.first_lined; start < count; start += BLOCK) {
             long stop = std::min(start + BLOCK, count);
             for (long knot = start; knot < stop; knot++)
                 for (long c = 0; c < nets.width; c++) slope(knot)[c] *= scale;
@@ -136,7 +137,7 @@ private:
     }
 
     // The knots that have a predicted step are those after the context.
-    void through_steps(const T* by) {
+    void through_steps(const T* by, bool end_here) {
         long begin = 0;
         while (begin < count && walk.every[begin].index < nets.shape.context - 1) begin++;
         for (long start = begin; start < count; start += BLOCK) {
@@ -153,11 +154,11 @@ private:
             if (nets.steps.plain) {
                 add_outer(start, stop, out, 1, part(layout.state), nets.shape.hidden,
                           steps.weights[0].get(), steps.biases[0].get());
-                product(start, stop, out, terms, had, add);
+                if (!end_here) product(start, stop, out, terms, had, add);
             } else {
                 steps.rest(start, stop, part(layout.steps), out, change);
                 steps.first(start, stop, part(layout.state), change);
-                product(start, stop, change, terms, had, add);
+                if (!end_here) product(start, stop, change, terms, had, add);
             }
         }
     }

@@ -33,16 +33,19 @@ class _Batch(ctypes.Structure):
         *((name, _LONG) for name in ("rows", "time", "keep")),
         *((name, _DOUBLE) for name in ("tolerance", "overshoot")),
         *((name, _POINTER) for name in ("values", "inputs", "clock", "lengths")),
-        *((name, _POINTER) for name in ("explore", "own", "changed", "given")),
-        *((name, _POINTER) for name in ("at", "cut", "is_past", "end", "reach")),
-        *((name, _POINTER) for name in ("error", "step", "start", "past")),
+        *((name, _POINTER) for name in ("scored", "explore", "own", "changed", "given")),
+        *((name, _POINTER) for name in ("at", "cut", "is_past", "reach")),
+        *((name, _POINTER) for name in ("predicted", "error", "step", "start", "past")),
     )
 
 
 class _Upstream(ctypes.Structure):
     """`Upstream` in `backward.h`."""
 
-    _fields_ = tuple((name, _POINTER) for name in ("error", "step", "start", "past"))
+    _fields_ = (
+        *((name, _POINTER) for name in ("error", "step", "start", "past")),
+        ("steps_end", _LONG),
+    )
 
 
 class _Rollout(ctypes.Structure):
@@ -155,7 +158,7 @@ def call_walk(
 
 
 def call_backward(
-    library: ctypes.CDLL, handle: Any, gradients: list[Tensor | None], **by: Tensor
+    library: ctypes.CDLL, handle: Any, gradients: list[Tensor | None], **by: Any
 ) -> None:
     """Add the gradients of all weights to `gradients`."""
     upstream = fill(_Upstream, **by)

@@ -17,21 +17,30 @@ from skipstone.models.controls import changes
 from skipstone.models.fast import native
 from skipstone.models.learning import Draws, Knots
 from skipstone.models.targets import Fitted
+from skipstone.models.typing import BatchMask
 from skipstone.sequences import Sequences
 
 if TYPE_CHECKING:
     from skipstone.models.pcode import PCODE
 
+STEPS_END = False
+"""Whether the gradient of predicted steps ends at the states."""
+
 
 def fit_lines(
-    library: ctypes.CDLL, model: PCODE, batch: Sequences, draws: Draws, tolerance: float
+    library: ctypes.CDLL,
+    model: PCODE,
+    batch: Sequences,
+    draws: Draws,
+    tolerance: float,
+    scored: BatchMask,
 ) -> Fitted:
-    """What `PCODE.fit_lines` finds, computed by the library."""
-    config, dtype = model.config, batch.values.dtype
+    """What the readable path finds, computed by the library."""
+    config = model.config
     clock = model.clock(batch.times).contiguous()
     weights = native.weights_of(model)
     keep = torch.is_grad_enabled() and any(w is not None and w.requires_grad for w in weights)
-    found = _Found(batch.mask, dtype)
+    found = _Found(batch)
     given = draws.knots
     fields: dict[str, Any] = {
         "rows": len(batch),
@@ -43,6 +52,7 @@ def fit_lines(
         "inputs": _encoder_inputs(model, batch, draws, clock),
         "clock": clock,
         "lengths": batch.lengths.contiguous(),
+        "scored": scored,
         "explore": draws.happens("explore", config.explore, batch).contiguous(),
         "own": draws.happens("own steps", config.own_steps, batch).contiguous(),
         "changed": None if batch.controls is None else changes(batch.controls).contiguous(),
@@ -52,7 +62,20 @@ def fit_lines(
     if given is not None:
         found.cut.copy_(given.cut)
     error, step, start, past = _Walk.apply(library, model, fields, found, *weights)
-    return found.fitted(model, batch, clock, error, step, start, past)
+    free = found.at.clone()
+    free[:, : config.num_context - 1] = False
+    length = (clock.gather(1, found.reach) - clock)[free].to(error.dtype)
+    return Fitted(
+        predicted=scored,
+        values=found.predicted[scored],
+        error=error[scored],
+        past=past[found.is_past],
+        start=start[found.at],
+        step=model.min_step + F.leaky_relu(step[free]),
+        length=length,
+        cut=found.cut[free],
+        knots=Knots(found.at, found.cut),
+    )
 
 
 def _encoder_inputs(model: PCODE, batch: Sequences, draws: Draws, clock: Tensor) -> Tensor:
@@ -64,38 +87,13 @@ def _encoder_inputs(model: PCODE, batch: Sequences, draws: Draws, clock: Tensor)
 class _Found:
     """What a walk finds, laid out like the batch; see `Batch` in `walk.h`."""
 
-    def __init__(self, mask: Tensor, dtype: torch.dtype):
+    def __init__(self, batch: Sequences):
+        mask, values = batch.mask, batch.values
         self.at, self.cut, self.is_past = (torch.zeros_like(mask) for _ in range(3))
-        self.end, self.reach = (torch.zeros_like(mask, dtype=torch.long) for _ in range(2))
+        self.reach = torch.zeros_like(mask, dtype=torch.long)
+        self.predicted = torch.zeros_like(values, memory_format=torch.contiguous_format)
         self.error, self.step, self.start, self.past = (
-            torch.zeros_like(mask, dtype=dtype) for _ in range(4)
-        )
-
-    def fitted(
-        self,
-        model: PCODE,
-        batch: Sequences,
-        clock: Tensor,
-        error: Tensor,
-        step: Tensor,
-        start: Tensor,
-        past: Tensor,
-    ) -> Fitted:
-        """The same as lists of observations and of segments."""
-        predicted = batch.mask.clone()
-        predicted[:, 0] = False
-        free = self.at.clone()
-        free[:, : model.config.num_context - 1] = False
-        lengths = (clock.gather(1, self.reach) - clock)[free].to(error.dtype)
-        return Fitted(
-            predicted=predicted,
-            error=error[predicted],
-            past=past[self.is_past],
-            start=start[self.at],
-            step=model.min_step + F.leaky_relu(step[free]),
-            length=lengths,
-            cut=self.cut[free],
-            knots=Knots(self.at, self.cut),
+            torch.zeros_like(mask, dtype=values.dtype) for _ in range(4)
         )
 
 
@@ -129,7 +127,6 @@ class _Walk(torch.autograd.Function):
             None if kind is None else torch.zeros(kind[0], dtype=kind[1]) for kind in ctx.layout
         ]
         error, step, start, past = (each.contiguous() for each in by)
-        native.call_backward(
-            ctx.library, ctx.handle, gradients, error=error, step=step, start=start, past=past
-        )
+        by_what = {"error": error, "step": step, "start": start, "past": past}
+        native.call_backward(ctx.library, ctx.handle, gradients, **by_what, steps_end=STEPS_END)
         return (None, None, None, None, *gradients)

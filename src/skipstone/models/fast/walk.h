@@ -17,13 +17,14 @@ struct Batch {
     const T *values, *inputs;
     const double* clock;
     const int64_t* lengths;
-    const uint8_t *explore, *own, *changed, *given;  // `changed` and `given` may be null.
-    // Found: knots; the end of each segment and where it should have been, whether the latter is
-    // only a lower bound; squared errors; outputs of the step network; errors at starts and one
+    const uint8_t *scored, *explore, *own;  // `scored`: whose errors count.
+    const uint8_t *changed, *given;  // Either may be null.
+    // Found: knots; where each segment should have ended and whether that is only a lower bound;
+    // predictions; squared errors; outputs of the step network; errors at starts and one
     // observation past the end of segments. Zero where there is none.
     uint8_t *at, *cut, *is_past;
-    int64_t *end, *reach;
-    T *error, *step, *start, *past;
+    int64_t* reach;
+    T *predicted, *error, *step, *start, *past;
 };
 
 constexpr double SAME_TIME = 1e-6;  // Relative difference by which lengths of time are rounded.
@@ -78,10 +79,12 @@ public:
             long begin = batch.keep ? records : round % 2 * rows;
             knots.reserve(begin + front.size());
             for (Knot& knot : front) knot.record = begin++;
+            lined = has_lines();
             update();
             follow_lines();
             if (batch.keep) {
                 rounds.push_back(records);
+                if (!lined) first_lined = records + front.size();
                 every.insert(every.end(), front.begin(), front.end());
                 records += front.size();
             }
@@ -98,6 +101,7 @@ public:
     std::vector<Knot> every;  // All knots, in the order of the rounds; a record each.
     std::vector<long> rounds;  // Where each round begins.
     std::vector<Point<T>> kept, past;
+    long first_lined = 0;  // The first knot that has a line.
 
 private:
     struct Line {
@@ -110,6 +114,7 @@ private:
     };
 
     long rows;
+    bool lined;
     std::vector<Knot> front;
     std::vector<Line> lines;
     std::vector<Job> jobs;
@@ -124,9 +129,18 @@ private:
     long last(const Knot& knot) const { return batch.lengths[knot.row] - 1; }
     bool free(const Knot& knot) const { return knot.index >= nets.shape.context - 1; }
 
+    // Whether anybody looks along the lines of the front: not if they are in the context, where
+    // rows are in step, and nothing there counts.
+    bool has_lines() const {
+        if (batch.given || !nets.shape.moves || free(front[0])) return true;
+        for (const Knot& knot : front)
+            if (batch.scored[place(knot) + 1]) return true;
+        return false;
+    }
+
     // The cell's update at the knots of the front, their lines, and what the step network says.
     void update() {
-        long width = nets.width, inputs = nets.shape.inputs, dim = nets.shape.dim;
+        long width = nets.width, inputs = nets.shape.inputs;
         for (long start = 0, count = front.size(); start < count; start += BLOCK) {
             long stop = std::min(start + BLOCK, count);
             for (long i = start; i < stop; i++) {
@@ -140,25 +154,30 @@ private:
             nets.encoder.first(start, stop, part(layout.input), part(layout.encoder));
             nets.encoder.rest(start, stop, part(layout.encoder), part(layout.cell));
             nets.cell.update(start, stop, part(layout.cell));
-            nets.lines(start, stop, part(layout.state), part(layout.first), part(layout.slope));
-            for (long i = start; i < stop; i++) {
-                T* at = knots(front[i].record);
-                nets.along(at + layout.first, at + layout.slope, 0, at + layout.start);
-            }
-            nets.decoder.rest(start, stop, part(layout.start), part(layout.origin));
-            for (long i = start; i < stop; i++) {
-                T* origin = knots(front[i].record) + layout.origin;
-                const T* value = batch.values + place(front[i]) * dim;
-                T sum = 0;
-                for (long d = 0; d < dim; d++) {
-                    T difference = origin[d] - value[d];
-                    sum += difference * difference;
-                    // What is added to a decoded displacement; else the error of the start.
-                    origin[d] = nets.shape.moves ? -difference : difference;
-                }
-                if (!nets.shape.moves) batch.start[place(front[i])] = sum / dim;
-            }
+            if (lined) begin_lines(start, stop);
             if (free(front[start])) predict_steps(start, stop);
+        }
+    }
+
+    void begin_lines(long start, long stop) {
+        long dim = nets.shape.dim;
+        nets.lines(start, stop, part(layout.state), part(layout.first), part(layout.slope));
+        for (long i = start; i < stop; i++) {
+            T* at = knots(front[i].record);
+            nets.along(at + layout.first, at + layout.slope, 0, at + layout.start);
+        }
+        nets.decoder.rest(start, stop, part(layout.start), part(layout.origin));
+        for (long i = start; i < stop; i++) {
+            T* origin = knots(front[i].record) + layout.origin;
+            const T* value = batch.values + place(front[i]) * dim;
+            T sum = 0;
+            for (long d = 0; d < dim; d++) {
+                T difference = origin[d] - value[d];
+                sum += difference * difference;
+                // What is added to a decoded displacement; else the error of the start.
+                origin[d] = nets.shape.moves ? -difference : difference;
+            }
+            if (!nets.shape.moves) batch.start[place(front[i])] = sum / dim;
         }
     }
 
@@ -191,9 +210,8 @@ private:
         for (long i : searched) lines[i].stop = chosen_end(front[i], lines[i]);
         for (size_t i = 0; i < front.size(); i++) {
             const Knot& knot = front[i];
-            batch.end[place(knot)] = lines[i].stop;
             if (batch.given || !free(knot)) batch.reach[place(knot)] = lines[i].stop;
-            queue(i, lines[i].stop + (goes_past(i) ? 1 : 0));
+            if (lined) queue(i, lines[i].stop + (goes_past(i) ? 1 : 0));
         }
         decode();
         for (size_t i = 0; i < front.size(); i++) keep_points(i);
@@ -323,7 +341,7 @@ private:
             long index = knot.index + 1 + n, record = line.records[n];
             long grid = knot.row * batch.time + index;
             bool inside = index <= line.stop, next = beyond && index == line.stop + 1;
-            if (inside) batch.error[grid] = line.errors[n];
+            if (inside) report(grid, record, line.errors[n]);
             if (next) batch.past[place(knot)] = line.errors[n], batch.is_past[place(knot)] = 1;
             if (batch.keep && inside)
                 kept.push_back({record, knot.record, grid, offset(knot, index)});
@@ -332,6 +350,13 @@ private:
             else
                 unused.push_back(record);
         }
+    }
+
+    void report(long grid, long record, T error) {
+        long dim = nets.shape.dim;
+        const T *off = points(record) + residual(), *value = batch.values + grid * dim;
+        for (long d = 0; d < dim; d++) batch.predicted[grid * dim + d] = value[d] + off[d];
+        batch.error[grid] = error;
     }
 
     // Rows that have not arrived move on to the ends of their segments.
