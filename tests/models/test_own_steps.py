@@ -13,6 +13,8 @@ from skipstone import PCODE, Draws, Knots, Sequences
 from skipstone.models.loop import TeacherForcing, walk
 from skipstone.models.targets import Targets
 
+pytestmark = pytest.mark.usefixtures("both_paths")
+
 seeds = st.integers(0, 10_000)
 
 

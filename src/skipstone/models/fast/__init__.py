@@ -48,7 +48,7 @@ def fit_lines(
     path; None where it does not apply."""
     if batch.values.requires_grad or (draws.noise is not None and draws.noise.requires_grad):
         return None
-    library = _library(model, batch.values)
+    library = library_for(model, batch.values)
     if library is None:
         return None
     from skipstone.models.fast import training
@@ -70,7 +70,7 @@ def roll_out(
     parts += [] if signal is None else list(signal.tables().values())
     if _needs_gradients(model, parts):
         return None
-    library = _library(model, context.values)
+    library = library_for(model, context.values)
     if library is None:
         return None
     from skipstone.models.fast import rolling
@@ -82,7 +82,7 @@ def decode(
     model: PCODE, lines: tuple[Tensor, Tensor, Tensor], index: Tensor, offsets: Tensor
 ) -> Tensor | None:
     """Predictions at offsets along lines, by the fast path; None where it does not apply."""
-    library = None if _needs_gradients(model, [*lines, offsets]) else _library(model, offsets)
+    library = None if _needs_gradients(model, [*lines, offsets]) else library_for(model, offsets)
     if library is None:
         return None
     from skipstone.models.fast import native
@@ -97,7 +97,7 @@ def _needs_gradients(model: nn.Module, parts: list[Any]) -> bool:
     )
 
 
-def _library(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
+def library_for(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
     """The library for these values, if this model can use it."""
     applies = (
         _ENABLED.get()
