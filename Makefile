@@ -42,6 +42,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[all,dev]'
+	$(BIN)/python -m skipstone.models.fast
 	touch $@
 
 clean:

@@ -70,11 +70,12 @@ def roll_out(
     parts += [] if signal is None else list(signal.tables().values())
     if _needs_gradients(model, parts):
         return None
-    library = library_for(model, context.values)
-    if library is None:
-        return None
     from skipstone.models.fast import rolling
+    from skipstone.models.pcode import PCODE
 
+    library = library_for(model, context.values)
+    if library is None or not isinstance(model, PCODE):
+        return None
     return rolling.roll_out(library, model, context, signal, end, shortest, step, max_updates)
 
 

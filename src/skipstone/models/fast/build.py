@@ -1,6 +1,6 @@
 """The compiled library of the fast path: built once per machine, on first use.
 
-`python -m skipstone.models.fast.build` builds it ahead of time. Without a compiler, or with
+`python -m skipstone.models.fast` builds it ahead of time. Without a compiler, or with
 `SKIPSTONE_FAST=0`, there is none, and the readable path runs.
 """
 
@@ -55,7 +55,7 @@ def library(dtype: torch.dtype) -> ctypes.CDLL | None:
             logging.WARNING,
             f"PC-ODEs run on the readable path, which is slower, because {error}. For the fast "
             "path install a C++ compiler, g++ or clang++, and run "
-            f"`python -m skipstone.models.fast.build`. {SWITCH}=0 turns this message off.",
+            f"`python -m skipstone.models.fast`. {SWITCH}=0 turns this message off.",
         )
         return None
 
@@ -125,23 +125,18 @@ def _lock(path: pathlib.Path) -> Iterator[None]:
 
 
 def _compile(compiler: str, precision: str, path: pathlib.Path) -> None:
-    _LOG.info("Building the fast path, once: %s", path)
+    _LOG.info("Building the fast path of the PC-ODE, once: %s", path)
     began = time.perf_counter()
     source = str(_HERE / "native.cpp")
     with replacing(path) as beside:
+        complaints = ""
         for native in NATIVE:
             command = [compiler, *FLAGS, native, f"-DREAL={precision}", source, "-o", str(beside)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 break
+            complaints = complaints or done.stderr.strip()
         else:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+            reason = (complaints.splitlines() or ["no reason given"])[0]
             raise BuildFailed(f"{compiler} could not build it ({reason})")
     _LOG.info("Built in %.0f seconds.", time.perf_counter() - began)
-
-
-if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    for each in PRECISIONS:
-        if library(each) is not None:
-            print(f"The fast path for {each} is ready in {cache_folder()}.")

@@ -90,26 +90,26 @@ def shape_of(model: PCODE) -> ctypes.Structure:
     )
 
 
-def layers_of(model: PCODE) -> list[nn.Module]:
-    """The layers of encoder, decoder and step network, and the cell."""
-    networks: list[nn.Module] = []
-    for network in (model.encoder, model.cell, model.decoder, model.step_size):
-        if isinstance(network, ResidualMLP):
-            networks += [network.first, *network.inner, network.last]
-        else:
-            networks.append(network)
-    return networks
-
-
 def weights_of(model: PCODE) -> list[Tensor | None]:
     """All weights in the library's order; None for a bias that does not exist."""
+    cell = model.cell
+    return [
+        *_layer_weights(model.encoder),
+        *(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh),
+        *_layer_weights(model.decoder),
+        *_layer_weights(model.step_size),
+    ]
+
+
+def _layer_weights(network: nn.Module) -> list[Tensor | None]:
+    """Weight and bias of each layer."""
+    layers = [network]
+    if isinstance(network, ResidualMLP):
+        layers = [network.first, *network.inner, network.last]
     weights: list[Tensor | None] = []
-    for layer in layers_of(model):
-        if isinstance(layer, nn.GRUCell):
-            weights += [layer.weight_ih, layer.weight_hh, layer.bias_ih, layer.bias_hh]
-        else:
-            assert isinstance(layer, nn.Linear)
-            weights += [layer.weight, layer.bias]
+    for layer in layers:
+        assert isinstance(layer, nn.Linear)
+        weights += [layer.weight, layer.bias]
     return weights
 
 
@@ -228,22 +228,17 @@ def call_decode(
     offsets: Tensor,
 ) -> Tensor:
     """Predictions at offsets along lines, which are origin, first and slope."""
-    layers = model.decoder.first, *model.decoder.inner, model.decoder.last
-    weights = [part for layer in layers for part in (layer.weight, layer.bias)]
-    kept = [part if part is None else part.contiguous() for part in [*weights, *lines]]
-    index, offsets = index.contiguous(), offsets.contiguous()
+    weights = [
+        part if part is None else part.contiguous() for part in _layer_weights(model.decoder)
+    ]
+    parts = [part.contiguous() for part in (*lines, index, offsets)]
     values = offsets.new_empty(len(index), model.config.dim)
-    *lines_at, index_at, offsets_at, values_at = (
-        _POINTER(part.data_ptr()) for part in (*kept[-3:], index, offsets, values)
-    )
     library.decode(
         ctypes.byref(shape_of(model)),
-        pointers(kept[:-3]),
-        *lines_at,
-        index_at,
-        offsets_at,
+        pointers(weights),
+        *(_POINTER(part.data_ptr()) for part in parts),
         _LONG(len(index)),
-        values_at,
+        _POINTER(values.data_ptr()),
         _LONG(torch.get_num_threads()),
     )
     return values

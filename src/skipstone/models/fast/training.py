@@ -4,7 +4,6 @@ between operations."""
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -120,7 +119,9 @@ class _Walk(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *by: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *by: Tensor
+    ) -> tuple[Tensor | None, ...]:
         """Gradients of the weights."""
         ctx.saved_tensors  # noqa: B018  Raises if the tape has been released.
         gradients = [
