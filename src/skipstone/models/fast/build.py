@@ -74,7 +74,7 @@ def _built(precision: str) -> pathlib.Path:
         return path
     with _lock(path.with_suffix(".lock")):
         if not path.exists():  # Another process may have built it in the meantime.
-            _compile(compiler, precision, path)
+            compile_library(precision, path)
     return path
 
 
@@ -124,7 +124,9 @@ def _lock(path: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def _compile(compiler: str, precision: str, path: pathlib.Path) -> None:
+def compile_library(precision: str, path: pathlib.Path) -> None:
+    """Build the library into a file, which is complete once it is there."""
+    compiler = _compiler()
     _LOG.info("Building the fast path of the PC-ODE, once: %s", path)
     began = time.perf_counter()
     source = str(_HERE / "native.cpp")

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +59,18 @@ INLINE Vector<T> relu(Vector<T> x) {
     return x < Vector<T>{} ? Vector<T>{} : x;  // NaN stays NaN.
 }
 
-// Zeroed memory that knows its size.
+// Bytes of rows alive now and most at once, for the benchmark.
+struct Memory {
+    std::atomic<long> now{0}, most{0};
+
+    void add(long bytes) {
+        long sum = now += bytes, before = most;
+        while (sum > before && !most.compare_exchange_weak(before, sum)) continue;
+    }
+};
+
+inline Memory memory;
+
 template <typename T>
 std::unique_ptr<T[]> zeros(long count) {
     return std::unique_ptr<T[]>(new T[count]());
@@ -69,16 +81,21 @@ template <typename T>
 class Rows {
 public:
     explicit Rows(long width) : width_(width) {}
+    Rows(const Rows&) = delete;
+    ~Rows() { memory.add(-static_cast<long>(chunks_.size()) * chunk_bytes()); }
 
     T* operator()(long row) const { return chunks_[row / CHUNK].get() + row % CHUNK * width_; }
 
     void reserve(long rows) {
-        while (static_cast<long>(chunks_.size()) * CHUNK < rows)
+        while (static_cast<long>(chunks_.size()) * CHUNK < rows) {
             chunks_.emplace_back(new T[CHUNK * width_]);
+            memory.add(chunk_bytes());
+        }
     }
 
 private:
     static constexpr long CHUNK = 64;
+    long chunk_bytes() const { return CHUNK * width_ * sizeof(T); }
     long width_;
     std::vector<std::unique_ptr<T[]>> chunks_;
 };

@@ -187,6 +187,9 @@ EXPORT void backward(void* tape, const Upstream<REAL>* by, REAL* const* gradient
     run_backward<REAL>(*static_cast<Tape<REAL>*>(tape), *by, gradients, threads);
 }
 
+// The most bytes of rows alive at once since this was last asked.
+EXPORT long most_memory() { return memory.most.exchange(memory.now); }
+
 EXPORT void release(void* tape) { delete static_cast<Tape<REAL>*>(tape); }
 
 EXPORT void* rollout(const Shape* shape, const REAL* const* weights, const Rollout<REAL>* data,

@@ -166,6 +166,12 @@ def call_backward(
     library.backward(handle, ctypes.byref(upstream), pointers(gradients), threads)
 
 
+def most_memory(library: ctypes.CDLL) -> int:
+    """The most bytes that walks and rollouts held at once since this was last asked."""
+    library.most_memory.restype = _LONG
+    return library.most_memory()
+
+
 class Rolled(NamedTuple):
     """Rollouts of a batch."""
 
