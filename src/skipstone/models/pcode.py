@@ -198,7 +198,7 @@ class PCODE(SteppingModel[PCODEConfig]):
         """Predictions of a path; nothing is integrated."""
         parts = segments.origin, segments.first, segments.slope
         points = index.reshape(-1), offsets.reshape(-1)
-        values = fast.decode(self, parts, *points)
+        values = fast.try_decode(self, parts, *points)
         values = self._decode(*parts, *points) if values is None else values
         return values.reshape(*index.shape, self.config.dim), 0
 
@@ -253,12 +253,10 @@ class PCODE(SteppingModel[PCODEConfig]):
         )
 
     def fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
-        """Find the segments of a prepared batch and the errors of what they predict, on the fast
-        path where it applies."""
-        tolerance = self.config.tolerance_at(draws.progress)
+        """The segments of a prepared batch and their errors, by the fast path where it applies."""
         scored = batch.mask.clone()
         scored[:, 0] = False
-        fitted = fast.fit_lines(self, batch, draws, tolerance, scored)
+        fitted = fast.try_fit(self, batch, draws, self.config.tolerance_at(draws.progress), scored)
         return self._fit_lines(batch, draws) if fitted is None else fitted
 
     def _fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:

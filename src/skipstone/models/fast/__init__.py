@@ -41,7 +41,7 @@ def readable_path() -> Iterator[None]:
         _ENABLED.reset(token)
 
 
-def fit_lines(
+def try_fit(
     model: PCODE, batch: Sequences, draws: Draws, tolerance: float, scored: BatchMask
 ) -> Fitted | None:
     """The segments of a prepared batch and the errors of the `scored` observations, by the fast
@@ -56,7 +56,7 @@ def fit_lines(
     return training.fit_lines(library, model, batch, draws, tolerance, scored)
 
 
-def roll_out(
+def try_rollout(
     model: SteppingModel[Any],
     context: Sequences,
     signal: ControlSignal | None,
@@ -76,10 +76,10 @@ def roll_out(
     library = library_for(model, context.values)
     if library is None or not isinstance(model, PCODE):
         return None
-    return rolling.roll_out(library, model, context, signal, end, shortest, step, max_updates)
+    return rolling.roll_lines(library, model, context, signal, end, shortest, step, max_updates)
 
 
-def decode(
+def try_decode(
     model: PCODE, lines: tuple[Tensor, Tensor, Tensor], index: Tensor, offsets: Tensor
 ) -> Tensor | None:
     """Predictions at offsets along lines, by the fast path; None where it does not apply."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skipstone.models.pcode import PCODE
 
 
-def roll_out(
+def roll_lines(
     library: ctypes.CDLL,
     model: PCODE,
     context: Sequences,
