@@ -34,7 +34,8 @@ def roll_out(
     context = model.prepare(context, model.config.num_context).tail(model.config.num_context)
     signal = ControlSignal.after(context, controls, slack=_SAME_TIME * model.config.time_unit)
     steps = Steps(model, model.end_times(context, until), signal, step, max_updates)
-    path = fast.try_rollout(model, context, signal, steps.reached, steps.shortest, step, max_updates)
+    limits = steps.reached, steps.shortest, step, max_updates
+    path = fast.try_rollout(model, context, signal, *limits)
     if path is not None:
         return path
     own = FreeRunning(model, signal, len(context))
