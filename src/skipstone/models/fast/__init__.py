@@ -80,15 +80,21 @@ def try_rollout(
 
 
 def try_decode(
-    model: PCODE, lines: tuple[Tensor, Tensor, Tensor], index: Tensor, offsets: Tensor
+    model: PCODE,
+    lines: tuple[Tensor, Tensor, Tensor],
+    index: Tensor,
+    offsets: Tensor,
+    integrals: Tensor | None = None,
 ) -> Tensor | None:
-    """Predictions at offsets along lines, by the fast path; None where it does not apply."""
-    library = None if _needs_gradients(model, [*lines, offsets]) else library_for(model, offsets)
+    """Predictions at offsets along lines, by the fast path; None where it does not apply.
+    `integrals` are those of the controls up to there, if they drive the lines."""
+    differentiable = _needs_gradients(model, [*lines, offsets, integrals])
+    library = None if differentiable else library_for(model, offsets)
     if library is None:
         return None
     from skipstone.models.fast import native
 
-    return native.call_decode(library, model, lines, index, offsets)
+    return native.call_decode(library, model, lines, index, offsets, integrals)
 
 
 def _needs_gradients(model: nn.Module, parts: list[Any]) -> bool:

@@ -20,7 +20,8 @@ public:
           first(nets.width), slope(nets.width), gates(4 * nets.width), origin(padded<T>(nets.shape.dim)),
           inputs(zeros<T>(3 * nets.shape.hidden * nets.width)),
           states(zeros<T>(3 * nets.shape.hidden * nets.width)), inputs_bias(zeros<T>(3 * nets.width)),
-          states_bias(zeros<T>(3 * nets.width)), scratch(nets.width),
+          states_bias(zeros<T>(3 * nets.width)), effect(zeros<T>(nets.shape.drive * nets.width)),
+          driven(zeros<T>(nets.shape.drive * nets.width)), scratch(nets.width),
           outputs(std::max(padded<T>(nets.shape.dim), (long)Lanes<T>::panel)) {
         for (Rows<T>* each : {&state, &first, &slope, &gates, &origin}) each->reserve(count);
         for (long knot = 0; knot < count; knot++) {
@@ -48,12 +49,19 @@ public:
     MLPGradients<T> encoder, decoder, steps;
     Rows<T> state, first, slope, gates, origin;  // Gradients of what each knot has.
     std::unique_ptr<T[]> inputs, states, inputs_bias, states_bias;  // Of the cell's weights.
+    std::unique_ptr<T[]> effect, driven;  // Of what controls do.
 
 private:
     Rows<T> scratch, outputs;
 
     auto part(long offset) const {
         return [this, offset](long knot) { return walk.knots(knot) + offset; };
+    }
+
+    // The gradient of what each integral adds, from that of the sum.
+    void add_driven(const T* integrals, const T* change, T* sums) const {
+        for (long j = 0; j < nets.shape.drive; j++)
+            for (long c = 0; c < nets.width; c++) sums[j * nets.width + c] += integrals[j] * change[c];
     }
 
     // From the errors of observations to their lines.
@@ -76,6 +84,7 @@ private:
             for (long i = start; i < stop; i++) {
                 T *at = first(points[i].knot), *along = slope(points[i].knot), *by_first = change(i);
                 T offset = points[i].offset;
+                add_driven(features(i) + walk.point_drive(), by_first, driven.get());
                 for (long c = 0; c < width; c++) {
                     at[c] += by_first[c];
                     along[c] += offset * by_first[c];
@@ -177,6 +186,7 @@ private:
                     if (before < 0) continue;
                     T by = scale * walk.every[knot].length, *to = state(before);
                     const T* from = moved(knot);
+                    add_driven(walk.knots(knot) + layout.drive, from, effect.get());
                     for (long c = 0; c < half; c++) {
                         to[c] += from[c];
                         to[half + c] += from[half + c] + by * from[c];

@@ -71,6 +71,12 @@ void run_backward(Tape<T>& tape, const Upstream<T>& by, T* const* gradients, lon
         }
         collect(gradients + layers + 4, each->decoder);
         collect(gradients + 2 * layers + 4, each->steps);
+        T* const* drives = gradients + 2 * layers + 4 + 2 * shape.step_layers;
+        for (long j = 0; j < shape.drive; j++)
+            for (long c = 0; c < hidden; c++) {
+                drives[0][c * shape.drive + j] += each->effect[j * tape.nets.width + c];
+                drives[1][c * shape.drive + j] += each->driven[j * tape.nets.width + c];
+            }
     }
 }
 
@@ -142,33 +148,34 @@ struct Rolls {
     }
 };
 
-// Predictions at offsets along lines.
+// Predictions at offsets along lines. `weights` are those of the decoder, and what integrals of
+// controls add to its first layer.
 template <typename T>
 void run_decode(const Shape& shape, const T* const* weights, const T* origin, const T* first,
-                const T* slope, const int64_t* index, const T* offsets, long points, T* values,
-                long threads) {
-    MLP<T> decoder(weights, shape.hidden, shape.hidden, shape.dim, shape.layers, false);
-    long hidden = shape.hidden, dim = shape.dim, width = padded<T>(hidden);
+                const T* slope, const int64_t* index, const T* offsets, const T* integrals,
+                long points, T* values, long threads) {
+    long hidden = shape.hidden, dim = shape.dim, drive = shape.drive;
+    MLP<T> decoder(weights, hidden, hidden, dim, shape.layers, false);
+    auto driven = rows_of_integrals(shape, weights[2 * shape.layers]);
     constexpr long task_points = 16 * BLOCK;
     run_tasks((points + task_points - 1) / task_points, threads, [&](long task) {
-        Rows<T> features(decoder.features() + padded<T>(dim));
-        features.reserve(BLOCK);
+        long width = decoder.width, features = decoder.features();
+        Rows<T> rows(features + padded<T>(dim));
+        rows.reserve(BLOCK);
+        std::vector<T> start(width), change(width);
         long end = std::min(points, (task + 1) * task_points);
-        for (long start = task * task_points; start < end; start += BLOCK) {
-            long stop = std::min(start + BLOCK, end);
-            auto at = [&](long n) { return features(n - start); };
-            auto out = [&](long n) { return at(n) + decoder.features(); };
-            for (long n = start; n < stop; n++) {
-                const T *begin = first + index[n] * hidden, *change = slope + index[n] * hidden;
-                T* to = at(n);
-                for (long c = 0; c < hidden; c++) {
-                    T sum = begin[c] + offsets[n] * change[c];
-                    to[c] = sum < 0 ? T(0) : sum;
-                }
-                std::fill(to + hidden, to + width, T(0));
+        for (long begin = task * task_points; begin < end; begin += BLOCK) {
+            long stop = std::min(begin + BLOCK, end);
+            auto at = [&](long n) { return rows(n - begin); };
+            auto out = [&](long n) { return at(n) + features; };
+            for (long n = begin; n < stop; n++) {
+                std::copy_n(first + index[n] * hidden, hidden, start.data());
+                std::copy_n(slope + index[n] * hidden, hidden, change.data());
+                first_features(shape, start.data(), change.data(), offsets[n],
+                               integrals + n * drive, driven.get(), at(n));
             }
-            decoder.rest(start, stop, at, out);
-            for (long n = start; n < stop; n++)
+            decoder.rest(begin, stop, at, out);
+            for (long n = begin; n < stop; n++)
                 for (long d = 0; d < dim; d++)
                     values[n * dim + d] = origin[index[n] * dim + d] + out(n)[d];
         }
@@ -210,7 +217,7 @@ EXPORT void release_rollout(void* rolls) { delete static_cast<Rolls<REAL>*>(roll
 
 EXPORT void decode(const Shape* shape, const REAL* const* weights, const REAL* origin,
                    const REAL* first, const REAL* slope, const int64_t* index, const REAL* offsets,
-                   long points, REAL* values, long threads) {
-    run_decode<REAL>(*shape, weights, origin, first, slope, index, offsets, points, values,
-                     threads);
+                   const REAL* integrals, long points, REAL* values, long threads) {
+    run_decode<REAL>(*shape, weights, origin, first, slope, index, offsets, integrals, points,
+                     values, threads);
 }

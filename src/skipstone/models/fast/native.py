@@ -21,7 +21,7 @@ class _Shape(ctypes.Structure):
 
     _fields_ = (
         *((name, _LONG) for name in ("dim", "inputs", "hidden", "layers", "step_layers")),
-        *((name, _LONG) for name in ("context", "moves", "motion", "whole_steps")),
+        *((name, _LONG) for name in ("context", "moves", "motion", "whole_steps", "drive")),
         *((name, _DOUBLE) for name in ("min_step", "max_step", "velocity_scale")),
     )
 
@@ -34,6 +34,7 @@ class _Batch(ctypes.Structure):
         *((name, _DOUBLE) for name in ("tolerance", "overshoot")),
         *((name, _POINTER) for name in ("values", "inputs", "clock", "lengths")),
         *((name, _POINTER) for name in ("scored", "explore", "own", "changed", "given")),
+        *((name, _POINTER) for name in ("once", "twice")),
         *((name, _POINTER) for name in ("at", "cut", "is_past", "reach")),
         *((name, _POINTER) for name in ("predicted", "error", "step", "start", "past")),
     )
@@ -57,7 +58,8 @@ class _Rollout(ctypes.Structure):
         *((name, _POINTER) for name in ("inputs", "values", "gaps", "start", "end")),
         *((name, _LONG) for name in ("controls", "changes")),
         ("slack", _DOUBLE),
-        *((name, _POINTER) for name in ("control_times", "next_change", "control_values")),
+        *((name, _POINTER) for name in ("control_times", "next_change", "once", "twice")),
+        ("control_values", _POINTER),
     )
 
 
@@ -98,7 +100,13 @@ def weights_of(model: PCODE) -> list[Tensor | None]:
         *(cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh),
         *_layer_weights(model.decoder),
         *_layer_weights(model.step_size),
+        *drives_of(model),
     ]
+
+
+def drives_of(model: PCODE) -> list[Tensor | None]:
+    """What integrals of controls add to a state, and to the decoder's first layer."""
+    return [None, None]
 
 
 def _layer_weights(network: nn.Module) -> list[Tensor | None]:
@@ -232,12 +240,14 @@ def call_decode(
     lines: tuple[Tensor, Tensor, Tensor],
     index: Tensor,
     offsets: Tensor,
+    integrals: Tensor | None,
 ) -> Tensor:
-    """Predictions at offsets along lines, which are origin, first and slope."""
-    weights = [
-        part if part is None else part.contiguous() for part in _layer_weights(model.decoder)
-    ]
-    parts = [part.contiguous() for part in (*lines, index, offsets)]
+    """Predictions at offsets along lines, which are origin, first and slope, with integrals of the
+    controls up to there if they drive them."""
+    weights = [*_layer_weights(model.decoder), drives_of(model)[1]]
+    weights = [part if part is None else part.contiguous() for part in weights]
+    given = offsets[:0] if integrals is None else integrals
+    parts = [part.contiguous() for part in (*lines, index, offsets, given)]
     values = offsets.new_empty(len(index), model.config.dim)
     library.decode(
         ctypes.byref(shape_of(model)),

@@ -7,6 +7,7 @@
 // What a model consists of. Python fills it in; see `_Shape` in `native.py`.
 struct Shape {
     long dim, inputs, hidden, layers, step_layers, context, moves, motion, whole_steps;
+    long drive;  // Integrals of controls that drive a segment, two for each control; 0 for none.
     double min_step, max_step, velocity_scale;
 };
 
@@ -193,6 +194,29 @@ struct Cell {
     }
 };
 
+// What integrals of controls add: a row for each, from a column for each.
+template <typename T>
+std::unique_ptr<T[]> rows_of_integrals(const Shape& shape, const T* columns) {
+    long width = padded<T>(shape.hidden);
+    auto rows = zeros<T>(shape.drive * width);
+    for (long j = 0; j < shape.drive; j++)
+        for (long c = 0; c < shape.hidden; c++) rows[j * width + c] = columns[c * shape.drive + j];
+    return rows;
+}
+
+// The decoder's first features at an offset from the start of a line.
+template <typename T>
+void first_features(const Shape& shape, const T* first, const T* slopes, T offset,
+                    const T* integrals, const T* driven, T* features) {
+    long width = padded<T>(shape.hidden);
+    for (long c = 0; c < width; c += Lanes<T>::count) {
+        Vector<T> sum = load(first + c) + offset * load(slopes + c);
+        for (long j = 0; j < shape.drive; j++)
+            sum += integrals[j] * load(driven + j * width + c);
+        store(features + c, relu<T>(sum));
+    }
+}
+
 // All networks of a model, packed for products.
 template <typename T>
 struct Networks {
@@ -202,6 +226,8 @@ struct Networks {
     Cell<T> cell;
     MLP<T> decoder, steps;
     Packed<T> slope, to_velocity;
+    // What each integral of the controls adds to a state, and to the decoder's first layer.
+    std::unique_ptr<T[]> effect, driven;
 
     Networks(const Shape& shape, const T* const* weights, bool gradients)
         : shape(shape), half(shape.hidden / 2), width(padded<T>(shape.hidden)),
@@ -214,13 +240,18 @@ struct Networks {
         const T* first = weights[2 * shape.layers + 4];
         slope = Packed<T>(first, nullptr, shape.hidden, half, shape.hidden, 1);
         if (gradients) to_velocity = Packed<T>(first, nullptr, half, shape.hidden, 1, shape.hidden);
+        const T* const* drives = weights + 4 * shape.layers + 4 + 2 * shape.step_layers;
+        effect = rows_of_integrals(shape, drives[0]);
+        driven = rows_of_integrals(shape, drives[1]);
     }
 
-    // Position moves along velocity.
-    void move(const T* state, T length, T* moved) const {
+    // Position moves along velocity, and controls drive both.
+    void move(const T* state, T length, const T* integrals, T* moved) const {
         T by = T(shape.velocity_scale) * length;
         for (long c = 0; c < half; c++) moved[c] = state[c] + state[half + c] * by;
         std::copy(state + half, state + width, moved + half);
+        for (long j = 0; j < shape.drive; j++)
+            for (long c = 0; c < width; c++) moved[c] += integrals[j] * effect[j * width + c];
     }
 
     // The decoder's first layer at the start of lines, and its change per unit of time.
@@ -237,10 +268,8 @@ struct Networks {
                 [&](long row, long c, Vector<T> sum) { store(slopes(row) + c, scale * sum); });
     }
 
-    // The decoder's first features at an offset from the start of a line.
-    void along(const T* first, const T* slopes, T offset, T* features) const {
-        for (long c = 0; c < width; c += Lanes<T>::count)
-            store(features + c, relu<T>(load(first + c) + offset * load(slopes + c)));
+    void along(const T* first, const T* slopes, T offset, const T* integrals, T* features) const {
+        first_features(shape, first, slopes, offset, integrals, driven.get(), features);
     }
 
     // How long the model would wait, from what its step network says.

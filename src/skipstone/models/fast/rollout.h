@@ -18,7 +18,8 @@ struct Rollout {
     // Controls after the context: (rows, changes) and their values, which Python looks up in.
     long controls, changes;
     double slack;
-    const double *control_times, *next_change;
+    const double *control_times, *next_change;  // `next_change` is null if they drive segments:
+    const double *once, *twice;  // then integrals up to each change, else null.
     const T* control_values;
 };
 
@@ -38,6 +39,7 @@ public:
           segments(2 * width + wide), records(record_size()) {
         for (long row = from; row < to; row++) front.push_back({row, data.start[row]});
         records.reserve(front.size());
+        integrals.resize(nets.shape.drive);
     }
 
     // From the state after observations that all rows share, `read` of them.
@@ -74,6 +76,7 @@ public:
 private:
     std::vector<Row> front;
     Rows<T> records;
+    std::vector<T> integrals;
 
     // A record: encoder input and features, the cell's row, features of the step network, its
     // output, and three points along the line with features and output each.
@@ -105,7 +108,9 @@ private:
             for (size_t i = 0; i < front.size(); i++) {
                 long place = front[i].row * data.context + index;
                 std::copy_n(data.inputs + place * inputs, inputs, records(i));
-                nets.move(state()(i), T(data.gaps[place]), part(cell() + width)(i));
+                if (nets.shape.drive) context_drive(place);
+                nets.move(state()(i), T(data.gaps[place]), integrals.data(),
+                          part(cell() + width)(i));
             }
             update();
         }
@@ -141,6 +146,44 @@ private:
         return std::upper_bound(times, times + data.changes, time + data.slack) - times - 1;
     }
 
+    // A time of the controls, in the model's unit, and their integrals up to it.
+    double integrate(long row, double time, long control, double* once, double* twice) const {
+        long place = row * data.changes + control_at(row, time);
+        double since = (time - data.control_times[place]) / data.unit;
+        long at = place * data.controls + control;
+        double held = data.control_values[at];
+        *once = data.once[at] + held * since;
+        *twice = data.twice[at] + data.once[at] * since + held * since * since / 2;
+        return (data.control_times[place] - data.control_times[row * data.changes]) / data.unit +
+               since;
+    }
+
+    // Integrals of the controls over some time from where a row is.
+    void drive(const Row& row, T length) {
+        if (!nets.shape.drive) return;
+        for (long c = 0; c < data.controls; c++) {
+            double once, twice, once_then, twice_then;
+            double now = integrate(row.row, row.time, c, &once, &twice);
+            double end = row.time + double(length) * data.unit;
+            double then = integrate(row.row, end, c, &once_then, &twice_then);
+            integrals[c] = T(once_then - once);
+            integrals[data.controls + c] = T(twice_then - twice - once * (then - now));
+        }
+    }
+
+    // The same over the interval before an observation of the context, where the control of the one
+    // before holds; it stands last in the encoder's input.
+    void context_drive(long place) {
+        double gap = data.gaps[place];
+        long inputs = nets.shape.inputs;
+        for (long c = 0; c < data.controls; c++) {
+            bool first = place % data.context == 0;
+            double held = first ? 0 : data.inputs[place * inputs - data.controls + c];
+            integrals[c] = T(held * gap);
+            integrals[data.controls + c] = T(held * gap * gap / 2);
+        }
+    }
+
     // Where segments end; their ends decoded; the cell updated where rows go on.
     void advance() {
         long count = front.size(), points_of_row = nets.shape.motion ? 3 : 2;
@@ -149,7 +192,7 @@ private:
         for (long i = 0; i < count; i++) {
             long row = front[i].row;
             double now = front[i].time, limit = data.end[row];
-            if (data.controls)
+            if (data.controls && data.next_change)
                 limit = std::min(limit,
                                  data.next_change[row * data.changes + control_at(row, now)]);
             T length = data.step ? T(data.step / data.unit) : nets.step_length(records(i)[step()]);
@@ -187,7 +230,8 @@ private:
                 const T* line = segments(base + n / each);
                 T length = lengths[n / each], at = n % each == 0 ? 0 : length;
                 if (n % each == 2) at -= chord(length);
-                nets.along(line, line + width, at, point(n));
+                drive(front[n / each], at);
+                nets.along(line, line + width, at, integrals.data(), point(n));
             }
             nets.decoder.rest(start, stop, point, out);
         }
@@ -221,6 +265,7 @@ private:
             std::copy_n(data.control_values + position * data.controls, data.controls,
                         to + dim * (nets.shape.motion ? 2 : 1));
         }
-        nets.move(state()(i), length, to + cell() + width);
+        drive(row, length);
+        nets.move(state()(i), length, integrals.data(), to + cell() + width);
     }
 };

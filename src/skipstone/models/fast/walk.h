@@ -19,6 +19,7 @@ struct Batch {
     const int64_t* lengths;
     const uint8_t *scored, *explore, *own;  // `scored`: whose errors count.
     const uint8_t *changed, *given;  // Either may be null.
+    const double *once, *twice;  // Integrals of the controls from each row's start, if they drive.
     // Found: knots; where each segment should have ended and whether that is only a lower bound;
     // predictions; squared errors; outputs of the step network; errors at starts and one
     // observation past the end of segments. Zero where there is none.
@@ -40,7 +41,7 @@ struct Point {
 // Where things stand in the record of a knot, each padded.
 template <typename T>
 struct Layout {
-    long input, encoder, cell, state, first, slope, start, origin, steps, step, size;
+    long input, encoder, cell, state, first, slope, start, origin, steps, step, drive, size;
 
     explicit Layout(const Networks<T>& nets) {
         long width = nets.width;
@@ -54,7 +55,8 @@ struct Layout {
         origin = start + nets.decoder.features();
         steps = origin + padded<T>(nets.shape.dim);
         step = steps + nets.steps.features();
-        size = step + Lanes<T>::panel;
+        drive = step + Lanes<T>::panel;
+        size = drive + nets.shape.drive;
     }
 };
 
@@ -64,13 +66,15 @@ class Walk {
 public:
     struct Knot {
         long row, index, record, before;  // `before` is the record before it, -1 at the first.
+        long since;  // The observation at which that one is.
         T length;  // Time since then.
     };
 
     Walk(const Networks<T>& nets, const Batch<T>& batch, long from, long to)
         : nets(nets), batch(batch), layout(nets), knots(layout.size),
-          points(nets.decoder.features() + padded<T>(nets.shape.dim)), rows(to - from) {
-        for (long row = from; row < to; row++) front.push_back({row, 0, 0, -1, 0});
+          points(nets.decoder.features() + padded<T>(nets.shape.dim) + nets.shape.drive),
+          still(nets.shape.drive), rows(to - from) {
+        for (long row = from; row < to; row++) front.push_back({row, 0, 0, -1, 0, 0});
     }
 
     void run() {
@@ -78,7 +82,10 @@ public:
             // Without a backward pass two rounds are kept: this one and the one before.
             long begin = batch.keep ? records : round % 2 * rows;
             knots.reserve(begin + front.size());
-            for (Knot& knot : front) knot.record = begin++;
+            for (Knot& knot : front) {
+                knot.record = begin++;
+                integrate(knot.row, knot.since, knot.index, knots(knot.record) + layout.drive);
+            }
             lined = has_lines();
             update();
             follow_lines();
@@ -92,7 +99,9 @@ public:
         }
     }
 
+    // In the record of a point: how far off it is, and what drove it there.
     long residual() const { return nets.decoder.features(); }
+    long point_drive() const { return residual() + padded<T>(nets.shape.dim); }
 
     const Networks<T>& nets;
     Batch<T> batch;
@@ -113,6 +122,7 @@ private:
         long line, index, record;
     };
 
+    const std::vector<T> still;  // Nothing drives the start of a line.
     long rows;
     bool lined;
     std::vector<Knot> front;
@@ -127,6 +137,19 @@ private:
     const double* clock(const Knot& knot) const { return batch.clock + knot.row * batch.time; }
     long place(const Knot& knot) const { return knot.row * batch.time + knot.index; }
     long last(const Knot& knot) const { return batch.lengths[knot.row] - 1; }
+    // Integrals of the controls from one observation of a row to another.
+    void integrate(long row, long from, long to, T* integrals) const {
+        long controls = nets.shape.drive / 2, begin = row * batch.time + from;
+        long end = row * batch.time + to;
+        for (long c = 0; c < controls; c++) {
+            double once = batch.once[begin * controls + c];
+            integrals[c] = T(batch.once[end * controls + c] - once);
+            integrals[controls + c] =
+                T(batch.twice[end * controls + c] - batch.twice[begin * controls + c] -
+                  once * (batch.clock[end] - batch.clock[begin]));
+        }
+    }
+
     bool free(const Knot& knot) const { return knot.index >= nets.shape.context - 1; }
 
     // Whether anybody looks along the lines of the front: not if they are in the context, where
@@ -149,7 +172,8 @@ private:
                 std::fill(at, at + layout.encoder, T(0));
                 std::copy_n(batch.inputs + place(knot) * inputs, inputs, at);
                 if (knot.before < 0) std::fill(moved, moved + width, T(0));
-                else nets.move(knots(knot.before) + layout.state, knot.length, moved);
+                else nets.move(knots(knot.before) + layout.state, knot.length, at + layout.drive,
+                               moved);
             }
             nets.encoder.first(start, stop, part(layout.input), part(layout.encoder));
             nets.encoder.rest(start, stop, part(layout.encoder), part(layout.cell));
@@ -164,7 +188,7 @@ private:
         nets.lines(start, stop, part(layout.state), part(layout.first), part(layout.slope));
         for (long i = start; i < stop; i++) {
             T* at = knots(front[i].record);
-            nets.along(at + layout.first, at + layout.slope, 0, at + layout.start);
+            nets.along(at + layout.first, at + layout.slope, 0, still.data(), at + layout.start);
         }
         nets.decoder.rest(start, stop, part(layout.start), part(layout.origin));
         for (long i = start; i < stop; i++) {
@@ -308,8 +332,10 @@ private:
             for (long j = start; j < stop; j++) {
                 const Knot& knot = front[jobs[j].line];
                 const T* line = knots(knot.record);
+                T* integrals = features(j) + point_drive();
+                integrate(knot.row, knot.index, jobs[j].index, integrals);
                 nets.along(line + layout.first, line + layout.slope, offset(knot, jobs[j].index),
-                           features(j));
+                           integrals, features(j));
             }
             nets.decoder.rest(start, stop, features, out);
             for (long j = start; j < stop; j++) {
@@ -366,7 +392,7 @@ private:
             Knot knot = front[i];
             long stop = lines[i].stop;
             if (stop < last(knot))
-                front[left++] = {knot.row, stop, 0, knot.record, offset(knot, stop)};
+                front[left++] = {knot.row, stop, 0, knot.record, knot.index, offset(knot, stop)};
         }
         front.resize(left);
     }
