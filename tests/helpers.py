@@ -24,6 +24,7 @@ PAPER: dict[str, object] = {
     "step_loss": "difference",
     "step_layers": 1,
     "reads": "values",
+    "control_effect": "update",
 }
 """The paper's model, without exploration: the plainest one there is."""
 
@@ -60,8 +61,9 @@ def random_batch(
     spacing: float = 1.0,
     irregular: bool = True,
     dtype: torch.dtype = torch.float64,
+    missing: float = 0.0,
 ) -> Sequences:
-    """A smooth random walk, ragged, and irregular unless told otherwise."""
+    """A smooth random walk, ragged, and irregular unless told otherwise; a share may be missing."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -72,6 +74,10 @@ def random_batch(
         gaps = torch.rand(length, generator=generator, dtype=torch.float64) * 1.5 + 0.25
         times.append(spacing * (gaps if irregular else torch.ones_like(gaps)).cumsum(0))
         values.append((normal(1, dim) + 0.3 * normal(length, dim).cumsum(0)).to(dtype))
+        hidden = torch.rand(length, dim, generator=generator) < missing
+        # Something is seen of each observation, so that none is dropped.
+        hidden[:, 0] &= ~hidden[:, 1:].all(1)
+        values[-1] = values[-1].masked_fill(hidden, torch.nan)
         # Controls hold for a few observations, then change.
         levels = normal(length, control).to(dtype)
         switch = (torch.rand(length, generator=generator) < 0.2).cumsum(0)
@@ -91,6 +97,8 @@ def small_pcode(seed: int, dim: int = 2, **options: object) -> PCODE:
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(1.5)
+        if model.crosses_controls:
+            model.drive.normal_()
     return model
 
 
@@ -128,7 +136,7 @@ class ScriptedPCODE(PCODE):
     def update(self, state: Tensor, encoded: Tensor) -> Tensor:
         return state + torch.tensor([0.0, 1.0], dtype=state.dtype)
 
-    def move(self, state: Tensor, lengths: Tensor, segments: object = None) -> Tensor:
+    def move(self, state: Tensor, lengths: Tensor, *more: object) -> Tensor:
         return state
 
     def predict_step(self, state: Tensor) -> Tensor:

@@ -141,17 +141,23 @@ def shape_rule(values: Tensor) -> str:
 
 
 def check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor) -> None:
-    """Raise unless everything observed is finite and times increase."""
+    """Raise unless times and controls are finite, values finite or NaN, and times increase."""
     for name, array in (("values", values), ("controls", controls), ("times", times[..., None])):
         if array is None or not array.is_floating_point():
             continue
-        bad = (~array.isfinite().all(-1) & mask).nonzero()
+        # NaN in the values means "not observed".
+        fits = array.isfinite() if name != "values" else ~array.isinf()
+        bad = (~fits.all(-1) & mask).nonzero()
         if len(bad):
             row, index = (int(i) for i in bad[0])
-            found = array[row, index][~array[row, index].isfinite()][0].item()
+            found = array[row, index][~fits[row, index]][0].item()
+            hint = {
+                "values": "Write NaN for what was not observed.",
+                "controls": "Controls are known at all times: fill them in.",
+                "times": "Leave that observation out.",
+            }
             raise InvalidInput(
-                f"{name} must be finite; sequence {row} has {found} at index {index}. "
-                "Leave that observation out; the times show the gap."
+                f"{name} must be finite; sequence {row} has {found} at index {index}. {hint[name]}"
             )
     stuck = ((times.diff(dim=1) <= 0) & mask[:, 1:]).nonzero()
     if len(stuck):

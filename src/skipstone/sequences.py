@@ -31,7 +31,8 @@ class Sequences(Labelled):
 
     Every sequence has its own length and its own times. Shorter ones are padded at the end, and
     `mask` is True where there is an observation. A gap in a log needs no mask: leave the missing
-    rows out, and the times say where the gap is.
+    rows out, and the times say where the gap is. NaN in the values is a feature that was not
+    observed; an observation of NaN alone is a gap.
 
     Times are in double precision whatever the dtype of the values. Floats and integers are kept as
     given. Datetimes, dates, durations and integers beyond 2**32 come from tables (`from_table`) and
@@ -78,6 +79,10 @@ class Sequences(Labelled):
         self.mask = mask
         self.about = About() if about is None else about
         self.about.check(len(self), self.dim, self.control_dim)
+        if controls is None and not self.complete:
+            # With controls they stay, because a control may have changed there.
+            kept = self.select(cutting.with_any_value(self.values, mask))
+            self.times, self.values, self.mask = kept.times, kept.values, kept.mask
 
     @classmethod
     def from_array(
@@ -148,12 +153,7 @@ class Sequences(Labelled):
     @classmethod
     def concat(cls, parts: Sequence[Sequences]) -> Sequences:
         """One batch from several, padded to the longest."""
-        if len({(part.dim, part.control_dim) for part in parts}) != 1:
-            shapes = [(part.dim, part.control_dim) for part in parts]
-            raise InvalidInput(
-                "batches to join must agree in (dim, control) and there must be at least one; "
-                f"got {shapes}."
-            )
+        cutting.check_alike([(part.dim, part.control_dim) for part in parts])
         controls = [part.controls for part in parts if part.controls is not None]
         return cls._trusted(
             cutting.stack_padded([part.times for part in parts], hold=True),
@@ -206,11 +206,7 @@ class Sequences(Labelled):
         """Some of the sequences, always as a batch: an int gives a batch of one."""
         index = cutting.as_index(index, len(self), self.times.device)
         mask = self.mask[index]
-        if mask.shape[0] == 0:
-            raise InvalidInput(
-                "a selection must keep at least one sequence; this one keeps none of "
-                f"{len(self)}. Check the index."
-            )
+        cutting.check_any(mask.shape[0], len(self))
         longest = int(mask.sum(1).max())
         return self._each(lambda part: part[index][:, :longest], self.about.pick(_where(index)))
 
@@ -246,15 +242,21 @@ class Sequences(Labelled):
         return self.times[:, -1]
 
     @property
+    def complete(self) -> bool:
+        """Whether no value is missing."""
+        return not self.values.is_floating_point() or not bool(self.values.isnan().any())
+
+    def replaced(self, values: Tensor, controls: Tensor | None) -> Sequences:
+        """The same times with other values and controls; padding stays zero."""
+        padding = ~self.mask
+        controls = None if controls is None else cutting.zero_where(padding, controls)
+        values = cutting.zero_where(padding, values)
+        return self._trusted(self.times, values, controls, self.mask, self.about)
+
+    @property
     def typical_spacing(self) -> float:
         """Median time between two observations."""
-        gaps = self.times.diff(dim=1)[self.mask[:, 1:]]
-        if gaps.numel() == 0:
-            raise InvalidInput(
-                "a spacing needs a sequence of at least two observations; every sequence here "
-                "has one."
-            )
-        return float(gaps.median())
+        return cutting.median_gap(self.times, self.mask)
 
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None

@@ -107,21 +107,23 @@ def a_config_survives_json(case: Case) -> None:
 
 
 def a_loss_is_a_finite_number(case: Case) -> None:
-    """A loss has a finite total, and finite errors only where there is an observation."""
+    """A loss has a finite total, and predictions only where there is an observation."""
     losses = case.model.loss(case.batch)
     case.require(bool(losses.total.isfinite()), "its loss must be finite", losses.total)
-    case.require(losses.errors.shape == case.batch.mask.shape, "errors are laid out like the batch")
-    stray = losses.errors.isfinite() & ~case.batch.mask
-    case.require(not bool(stray.any()), "padding has no error")
-    observed = losses.errors[:, case.count :].isfinite() | ~case.batch.mask[:, case.count :]
-    case.require(bool(observed.all()), "every observation after the context has an error")
+    predicted, mask = losses.predicted, case.batch.mask[..., None]
+    shape = case.batch.values.shape
+    case.require(predicted.shape == shape, "predictions are laid out like the batch")
+    stray = predicted.isfinite() & ~mask
+    case.require(not bool(stray.any()), "padding is not predicted")
+    covered = (predicted.isfinite() | ~mask)[:, case.count :]
+    case.require(bool(covered.all()), "every observation after the context is predicted")
 
 
 def a_loss_does_not_depend_on_order_or_padding(case: Case) -> None:
-    """The same sequences in another order, or padded further, have the same errors."""
-    errors = case.model.loss(case.batch).errors
+    """The same sequences in another order, or padded further, are predicted the same."""
+    errors = case.model.loss(case.batch).predicted
     order = torch.arange(len(case.batch)).flip(0)
-    turned = case.model.loss(case.batch[order]).errors[order]
+    turned = case.model.loss(case.batch[order]).predicted[order]
     longer = Sequences.concat([case.batch, example_data([20], case.control)])[: len(case.batch)]
     padded = Sequences(
         torch.nn.functional.pad(longer.times, (0, 3)),
@@ -129,10 +131,12 @@ def a_loss_does_not_depend_on_order_or_padding(case: Case) -> None:
         None if longer.controls is None else torch.nn.functional.pad(longer.controls, (0, 0, 0, 3)),
         torch.nn.functional.pad(longer.mask, (0, 3)),
     )
-    more = case.model.loss(padded).errors[:, : errors.shape[1]]
+    more = case.model.loss(padded).predicted[:, : errors.shape[1]]
     for other, law in ((turned, "order"), (more, "padding")):
         case.require_close(
-            errors.nan_to_num(), other.nan_to_num(), f"a sequence's errors must not depend on {law}"
+            errors.nan_to_num(),
+            other.nan_to_num(),
+            f"what a loss predicts must not depend on {law}",
         )
 
 

@@ -65,7 +65,7 @@ def test_times_of_controls_may_differ_between_rows() -> None:
 @pytest.mark.parametrize(
     ("controls", "message"),
     [
-        (5, "controls must be a pair"),
+        (5, "controls must be a pair of times and values, values alone"),
         (([4.0], [1.0]), "values of shape (2, 1, 1), or (1, 1) for all rows; got (1,) and (1,)"),
         ((4.0, [[[1.0]]]), "got () and (1, 1, 1)"),
         (([4.0], [[[1.0]], [[float("nan")]]]), "controls must be finite; got NaN or infinity"),

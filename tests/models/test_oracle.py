@@ -32,8 +32,10 @@ def drawn(batch: Sequences, seed: int, explore: float) -> torch.Tensor:
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
-    sizes=lengths(4),
+    sizes=lengths(5),
     control=st.sampled_from([0, 2]),
+    control_effect=st.sampled_from(["drive", "update"]),
+    missing=st.sampled_from([0.0, 0.3]),
     readout=st.sampled_from(["displacement", "absolute"]),
     reads=st.sampled_from(["values", "motion"]),
     step_layers=st.sampled_from([1, 3]),
@@ -47,6 +49,8 @@ def test_fast_training_step_is_the_papers(
     seed: int,
     sizes: list[int],
     control: int,
+    control_effect: str,
+    missing: float,
     readout: str,
     reads: str,
     step_layers: int,
@@ -57,10 +61,15 @@ def test_fast_training_step_is_the_papers(
     own_steps: float,
 ) -> None:
     """With `own_steps` it is the paper's with segments that the model ends itself."""
-    batch = random_batch(seed, sizes, control=control, spacing=0.3)
+    batch = random_batch(seed, sizes, control=control, spacing=0.3, missing=missing)
     model = small_pcode(
         seed,
         control=control,
+        control_effect=control_effect,
+        missing=missing > 0,
+        center=(0.5, -1.0),
+        scale=(1.5, 0.7),
+        control_scale=(2.0,),
         readout=readout,
         reads=reads,
         step_layers=step_layers,

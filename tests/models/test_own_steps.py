@@ -11,6 +11,7 @@ from torch import Tensor
 from helpers import ScriptedPCODE, forced, lengths, random_batch, small_pcode, tuned
 from skipstone import PCODE, Draws, Knots, Sequences
 from skipstone.models.loop import TeacherForcing, walk
+from skipstone.models.pcode_training import search_policy, walk_data
 from skipstone.models.targets import Targets
 
 pytestmark = pytest.mark.usefixtures("both_paths")
@@ -28,10 +29,10 @@ def walked(model: PCODE, batch: Sequences, own: Tensor) -> tuple[Knots, Tensor, 
     draws = forced(torch.zeros_like(own), own)
     tuned(model, own_steps=0.5)
     source = TeacherForcing(model, batch, batch.values, range(model.config.num_context))
-    search = model._search(batch, draws, source.clock)
+    search = search_policy(model, batch, draws, source)
     list(walk(model, source.begin(), search, source))
-    _, knots, targets = model.walk_data(batch, draws)
-    return knots, search.reach, targets
+    found = walk_data(model, batch, draws)
+    return found.knots, search.reach, found.targets
 
 
 def test_own_steps_end_at_the_observation_nearest_to_the_predicted_end() -> None:

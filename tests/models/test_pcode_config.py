@@ -74,7 +74,13 @@ def test_units_of_time_do_not_matter(reads: str) -> None:
         ({"explore": 2.0}, "explore must be at least 0 and at most 1; got 2.0"),
         ({"own_steps": -1.0}, "own_steps must be at least 0 and at most 1; got -1.0"),
         ({"step_loss": "log"}, 'step_loss must be "difference" or "ratio"; got'),
-        ({"variance": 0.0}, "variance must be above 0; got 0.0"),
+        ({"scale": (0.0,)}, "scale, each, must be above 0; got 0.0"),
+        ({"center": (0.0, 1.0, 2.0)}, "center must be a list of one number for all features or 2"),
+        ({"targets": (2,)}, "targets, each, must be at least 0 and at most 1; got 2"),
+        ({"targets": (1, 1)}, "targets must be a list of different features; got (1, 1)"),
+        ({"activation": "tanh"}, 'activation must be "relu" or "silu"; got'),
+        ({"control_effect": "none"}, 'control_effect must be "drive" or "update"; got'),
+        ({"target_step": 0.5}, "target_step must be at least 1.0 and at most 100.0; got 0.5"),
     ],
 )
 def test_bad_configurations_are_explained(options: dict[str, object], message: str) -> None:
@@ -84,11 +90,11 @@ def test_bad_configurations_are_explained(options: dict[str, object], message: s
 
 def test_bad_uses_are_explained() -> None:
     model, batch = small_pcode(0), random_batch(0, [6, 3])
-    good = batch[0]
+    good = batch[0].tail(4)
     until = good.ends.item() + 5
     for act, message in [
         (lambda: model.rollout(batch, 99.0), "at least 4 observations here; sequence 1 has 3"),
-        (lambda: model.loss(batch), "at least 4 observations here; sequence 1 has 3"),
+        (lambda: model.loss(batch), "at least 5 observations here; sequence 1 has 3"),
         (lambda: model.rollout(good, until, step=0.0), "step must be above 0; got 0.0"),
         (lambda: model.rollout(good, until, step=float("nan")), "step must be"),
         (lambda: model.rollout(good, until, max_updates=0), "max_updates must be at least 1"),
@@ -108,7 +114,7 @@ def test_bad_uses_are_explained() -> None:
 
 
 def test_weights_that_are_not_finite_are_reported_not_looped_over() -> None:
-    model, batch = small_pcode(0), random_batch(0, [6])
+    model, batch = small_pcode(0), random_batch(0, [4])
     with torch.no_grad():
         step_layer(model).bias.fill_(float("nan"))
     with pytest.raises(InvalidInput, match="a step must be a positive, finite length of time"):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from skipstone.models.arithmetic import squared_error
+from skipstone.models.arithmetic import scored_observations, squared_error
 from skipstone.models.base import Model
 from skipstone.path import Path
 from skipstone.sequences import Sequences
@@ -25,10 +25,10 @@ class Errors:
     """Squared errors at the observations after the context, a row per sequence."""
 
     values: Float[np.ndarray, "batch horizon"]
-    """Mean squared error over features; 0 where there is no observation."""
+    """Mean squared error over the features observed, in the data's units; 0 where none was."""
 
     observed: Bool[np.ndarray, "batch horizon"]
-    """Where there is an observation."""
+    """Where anything was observed."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = N
     errors, knots, evaluations = [], [], []
     for batch in _batches(model, sequences):
         path, predicted = predict(model, batch, step)
-        errors.append(squared_error(predicted, batch.values[:, count:]))
+        errors.append(_errors(model, batch, predicted))
         knots.append(path.knots)
         evaluations.append(path.num_evaluations)
     return Rollouts(
-        errors=_after_context(sequences, count, errors),
+        errors=_after_context(model, sequences, errors),
         start=_array(sequences.times[:, count - 1]),
         end=_array(sequences.ends),
         knots=_stack(knots, max(part.shape[1] for part in knots), fill=np.inf),
@@ -91,13 +91,26 @@ def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = N
 def teacher_forced_errors(model: Model[Any], sequences: Sequences) -> Errors:
     """Errors of predicting each observation from those before it, in one pass."""
     count = model.config.num_context
-    errors = [model.loss(batch).errors[:, count:] for batch in _batches(model, sequences)]
-    return _after_context(sequences, count, errors)
+    errors = []
+    for batch in _batches(model, sequences):
+        predicted = model.values_scaler.back(model.loss(batch).predicted[:, count:])
+        errors.append(_errors(model, batch, predicted))
+    return _after_context(model, sequences, errors)
 
 
 def _batches(model: Model[Any], sequences: Sequences) -> Iterator[Sequences]:
+    device = next(model.parameters()).device
     for start in range(0, len(sequences), BATCH):
-        yield model.prepare(sequences[start : start + BATCH], model.config.num_context + 1)
+        yield sequences[start : start + BATCH].to(device)
+
+
+def _errors(model: Model[Any], batch: Sequences, predicted: Tensor) -> Float[Tensor, "batch time"]:
+    """Squared errors of predictions after the context, averaged over the target features."""
+    observed = batch.to(dtype=predicted.dtype).values[:, model.config.num_context :]
+    if model.config.targets:
+        targets = list(model.config.targets)
+        observed, predicted = observed[..., targets], predicted[..., targets]
+    return squared_error(predicted, observed, not batch.complete)
 
 
 def _later_controls(batch: Sequences, count: int, unit: float) -> tuple[Tensor, Tensor] | None:
@@ -111,8 +124,9 @@ def _later_controls(batch: Sequences, count: int, unit: float) -> tuple[Tensor, 
     return batch.times[:, count:] + unit * past_end, batch.controls.gather(1, held)
 
 
-def _after_context(sequences: Sequences, count: int, parts: list[Tensor]) -> Errors:
-    observed = _array(sequences.mask[:, count:])
+def _after_context(model: Model[Any], sequences: Sequences, parts: list[Tensor]) -> Errors:
+    observed = _array(scored_observations(sequences, model.config.num_context))
+    observed = observed[:, model.config.num_context :]
     values = _stack(parts, observed.shape[1], fill=0.0)
     # By the mask, not by NaN: a model that diverged must not pass for one without observations.
     return Errors(np.where(observed, values, 0.0), observed)

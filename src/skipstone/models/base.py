@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.errors import InvalidInput, require_choice
+from skipstone.models.config import ModelConfig
+from skipstone.models.controls import Drive
 from skipstone.models.learning import Draws, Losses
+from skipstone.models.scaling import SAMPLE, Scaler, measure_scale
 from skipstone.models.typing import (
     BatchIndex,
     BatchTimes,
@@ -32,57 +35,6 @@ from skipstone.models.typing import (
 from skipstone.path import Path
 from skipstone.registry import Registry
 from skipstone.sequences import Sequences
-
-READOUTS = ("displacement", "absolute")
-"""What a decoder can predict; see `ModelConfig.readout`."""
-
-VARIANCE_SAMPLE = 1_000
-"""Sequences that the variance of a data set is measured on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """What every model knows about its data and its size."""
-
-    dim: int
-    """Features of an observation."""
-
-    control: int = 0
-    """Control inputs: known in advance, such as actions; fed to the encoder, never predicted."""
-
-    hidden: int = 128
-    """Units of the cell and of every layer of encoder and decoder."""
-
-    layers: int = 4
-    """Layers of encoder and decoder, first and last included."""
-
-    num_context: int = 4
-    """Observations that are read one by one before prediction starts."""
-
-    time_unit: float = 1.0
-    """Typical spacing of the training data: the model's unit of time."""
-
-    variance: float = 1.0
-    """Variance of the training data, averaged over features: the unit of squared errors."""
-
-    readout: str = "displacement"
-    """`displacement` decodes how far an observation has moved since the last update, exact there;
-    `absolute` decodes the observation itself. Coordinates are best moved. Images are best drawn
-    anew: with displacements, whatever was once drawn wrongly would stay."""
-
-    def __post_init__(self) -> None:
-        least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
-        for name, low in least.items():
-            require_number(name, getattr(self, name), low, whole=True)
-        require_number("time_unit", self.time_unit, above=0)
-        require_number("variance", self.variance, above=0)
-        require_choice("readout", self.readout, READOUTS)
-
-    @property
-    def moves(self) -> bool:
-        """Whether the decoder predicts displacements."""
-        return self.readout == "displacement"
-
 
 _Config = TypeVar("_Config", bound=ModelConfig)
 _Model = TypeVar("_Model", bound="Model")
@@ -110,6 +62,8 @@ class Model(nn.Module, ABC, Generic[_Config]):
     def __init__(self, config: Any):
         super().__init__()
         self.config = config
+        self.values_scaler = Scaler(config.center, config.scale)
+        self.controls_scaler = Scaler(config.control_center, config.control_scale)
 
     @abstractmethod
     def rollout(
@@ -124,9 +78,11 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """Predict from the end of a context until a time, one for all rows or one per row.
 
         The last `num_context` observations of the context are read. `controls` are the known
-        inputs after the context, as a pair of times, `(time,)` or `(batch, time)`, and values,
-        `(batch, time, control)`. A control holds until the next one; without any, the context's
-        last control holds to the end. `step` is a constant time between updates, in the data's
+        inputs after the context; a control holds from its time until the next one's, and without
+        any the context's last one holds to the end. They are a pair of times, `(time,)` or
+        `(batch, time)`, and values, `(batch, time, control)`; or values alone, of one observation
+        interval after another, the first one interval after the context; or a function of time
+        that gives those values. `step` is a constant time between updates, in the data's
         unit, instead of the model's own choice. A row that has used `max_updates` updates ends
         early, and its status says so.
         """
@@ -135,21 +91,39 @@ class Model(nn.Module, ABC, Generic[_Config]):
     def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
         """The training loss of a batch, teacher-forced. Without `draws` nothing is random."""
 
+    def adapt(self, losses: Losses) -> None:
+        """Adjust, after each gradient step, what the model is tuned by. Most models have nothing to
+        adjust. What changes must be a buffer, so that it is saved with the weights."""
+
     @classmethod
-    def for_data(cls: type[_Model], sequences: Sequences, **options: Any) -> _Model:
-        """A model that fits the data: its features, controls, spacing and variance."""
+    def for_data(
+        cls: type[_Model], sequences: Sequences, *, scaling: str = "standard", **options: Any
+    ) -> _Model:
+        """A model that fits the data: its features, controls, spacing and units.
+
+        `scaling` says how the size of each feature and control is measured: `"standard"` by mean
+        and standard deviation, `"robust"` by median and quartiles, for data with wild values, or
+        `"none"`. `targets` may be names of features. All other options are those of the config.
+        """
         require_sequences(sequences)
-        sample = sequences[:VARIANCE_SAMPLE].to(dtype=torch.float32)
-        variance = float(sample.values[sample.mask].var(0, correction=0).mean())
+        sample = sequences[:SAMPLE].to(dtype=torch.float64)
+        images = sequences.values.dtype == torch.uint8
+        center, scale = measure_scale(sample.values[sample.mask], scaling, joint=images)
         data = {
             "dim": sequences.dim,
             "control": sequences.control_dim,
             "time_unit": sequences.typical_spacing,
-            # Data that never change have no scale of their own.
-            "variance": variance if variance > 0 else 1.0,
+            "center": center,
+            "scale": scale,
+            "missing": not sequences.complete,
         }
-        if sequences.values.dtype == torch.uint8:
+        if sample.controls is not None:
+            center, scale = measure_scale(sample.controls[sample.mask], scaling, joint=False)
+            data |= {"control_center": center, "control_scale": scale}
+        if images:
             data["readout"] = "absolute"
+        if "targets" in options:
+            options["targets"] = sequences.about.feature_indices(options["targets"])
         return cls.from_config({**data, **options})
 
     @classmethod
@@ -158,6 +132,8 @@ class Model(nn.Module, ABC, Generic[_Config]):
         known = [field.name for field in dataclasses.fields(cls.Config)]
         for name in config:
             require_choice(f"option of {cls.__name__}", name, known)
+        # JSON has no tuples.
+        config = {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}
         return cls(cls.Config(**config))
 
     def save(self, folder: str | pathlib.Path) -> None:
@@ -180,7 +156,8 @@ class Model(nn.Module, ABC, Generic[_Config]):
         return model
 
     def prepare(self, batch: Sequences, least: int) -> Sequences:
-        """The batch on the model's device and dtype, checked to fit the model."""
+        """The batch as the model computes with it: checked to fit, on its device, in its dtype, and
+        scaled. Missing values are still NaN."""
         require_sequences(batch)
         if (batch.dim, batch.control_dim) != (self.config.dim, self.config.control):
             raise InvalidInput(
@@ -188,9 +165,33 @@ class Model(nn.Module, ABC, Generic[_Config]):
                 f"the data have {batch.dim} and {batch.control_dim}. Build the model with "
                 f"{type(self).__name__}.for_data(sequences)."
             )
+        if not self.config.missing and not batch.complete:
+            raise InvalidInput(
+                "this model was built for data without missing values; these have some (NaN). "
+                f"Build it with {type(self).__name__}.for_data(sequences, missing=True)."
+            )
         batch.require_length(least)
         weight = next(self.parameters())
-        return batch.to(weight.device, weight.dtype)
+        # Scaled before they are rounded; images are no numbers yet.
+        batch = batch if batch.values.is_floating_point() else batch.to(dtype=weight.dtype)
+        controls = None if batch.controls is None else self.controls_scaler.into(batch.controls)
+        scaled = batch.replaced(self.values_scaler.into(batch.values), controls)
+        return scaled.to(weight.device, weight.dtype)
+
+    def prepare_context(self, context: Sequences) -> Sequences:
+        """The last `num_context` observations of a context, prepared; a warning if there are more,
+        which nobody reads."""
+        count = self.config.num_context
+        prepared = self.prepare(context, count)
+        if prepared.mask.shape[1] == count:
+            return prepared
+        warnings.warn(
+            f"a {type(self).__name__} reads the last {count} observations of a context, as it was "
+            f"trained to; this one has {int(prepared.lengths.max())}. Train with a larger "
+            f"num_context to use more, or pass context.tail({count}).",
+            stacklevel=4,
+        )
+        return prepared.tail(count)
 
     def clock(self, times: BatchTimes) -> BatchTimes:
         """Times since each row's first, in the model's unit, still in double precision."""
@@ -227,6 +228,10 @@ class SteppingModel(Model[_Config]):
     min_step: float
     """Shortest step. A remainder below it is taken in by the segment before."""
 
+    crosses_controls: bool = False
+    """Whether controls may change inside a segment. Then the loop tells the model how they drive it;
+    otherwise every change of control is a knot, and the drive is None."""
+
     @abstractmethod
     def initial_state(self, rows: int) -> State:
         """The state before the first observation."""
@@ -235,7 +240,8 @@ class SteppingModel(Model[_Config]):
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
-        """Encoder input for each observation; `gaps` are the times since the one before."""
+        """Encoder input for each observation; `gaps` are the times since the one before. NaN where
+        it is made of a missing value; the loop fills it in from `ends`."""
 
     @abstractmethod
     def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
@@ -250,14 +256,17 @@ class SteppingModel(Model[_Config]):
         """How long the model would wait before its next update."""
 
     @abstractmethod
-    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[Any, int]:
+    def segments(
+        self, state: State, values: Values, lengths: Lengths, drive: Drive | None
+    ) -> tuple[Any, int]:
         """The segments that begin with this state at these values and last this long, and how
         many evaluations of an ODE's right-hand side each took."""
 
     @abstractmethod
-    def move(self, state: State, lengths: Lengths, segments: Any) -> State:
-        """The state at the end of segments. `segments` is None where they are not needed
-        otherwise, as in a context."""
+    def move(
+        self, state: State, lengths: Lengths, drive: Drive | None, segments: Any = None
+    ) -> State:
+        """The state at the end of segments, which are None where nothing else needs them."""
 
     @abstractmethod
     def ends(self, segments: Any, lengths: Lengths) -> tuple[Values, Inputs]:
@@ -265,7 +274,7 @@ class SteppingModel(Model[_Config]):
 
     @abstractmethod
     def predict(
-        self, segments: Any, index: BatchIndex, offsets: BatchTimes
+        self, segments: Any, index: BatchIndex, offsets: BatchTimes, drive: Drive | None
     ) -> tuple[BatchValues, int | Int[Tensor, " batch"]]:
         """Predictions at offsets from the start of some segments of each row, and how many
         evaluations each row took."""

@@ -10,7 +10,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.models.arithmetic import mean_error, squared_error, start_error, with_inputs
+from skipstone.models.arithmetic import (
+    filled,
+    laid_out,
+    last_observed,
+    scored_observations,
+    squared_error,
+    start_error,
+    with_inputs,
+    with_observed,
+)
 from skipstone.models.base import Model
 from skipstone.models.controls import ControlSignal
 from skipstone.models.learning import Draws, Losses
@@ -29,7 +38,8 @@ class LatentODEConfig(ODEConfig):
 class LatentODE(Model[LatentODEConfig]):
     """A GRU reads the context; from its state one neural ODE is integrated to all times.
 
-    Nothing is read after the context, so later controls cannot reach the prediction.
+    Nothing is read after the context, so later controls cannot reach the prediction. Nothing is
+    predicted inside the context either, so the last value stands for a missing one.
     """
 
     Config: ClassVar[type[LatentODEConfig]] = LatentODEConfig
@@ -37,13 +47,15 @@ class LatentODE(Model[LatentODEConfig]):
 
     def __init__(self, config: LatentODEConfig):
         super().__init__(config)
-        hidden, layers = config.hidden, config.layers
-        self.encoder = ResidualMLP(config.dim + config.control + 1, hidden, hidden, layers)
+        hidden, layers, activation = config.hidden, config.layers, config.activation
+        inputs = config.dim * (1 + config.missing) + config.control + 1
+        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
         self.cell = nn.GRU(hidden, hidden, batch_first=True)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        bias = not config.moves
-        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
+        self.decoder = ResidualMLP(
+            hidden, hidden, config.dim, layers, not config.moves, activation=activation
+        )
 
     def rollout(
         self,
@@ -60,20 +72,20 @@ class LatentODE(Model[LatentODEConfig]):
                 "a LatentODE reads nothing after its context, so it takes no steps; got a step of "
                 f"{step}. Leave it out."
             )
-        context = self.prepare(context, self.config.num_context).tail(self.config.num_context)
+        context = self.prepare_context(context)
+        end, unit = self.end_times(context, until), self.config.time_unit
         # Checked like everywhere, although nothing after the context is read.
-        ControlSignal.after(context, controls, slack=0.0)
+        ControlSignal.after(context, controls, end, unit, self.controls_scaler)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
-        end, unit = self.end_times(context, until), self.config.time_unit
-        state, values = self._state(context, context.values), context.values[:, -1]
+        state, values = self._state(context, context.values), _held(context.values)[:, -1]
 
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:
             """One integration through all times asked for, in order."""
             ordered, order = (elapsed / unit).to(values.dtype).sort(dim=1)
             predicted, calls = self._predict(state, values, ordered)
             back = order.argsort(dim=1)[..., None].expand(predicted.shape)
-            return predicted.gather(1, back), calls
+            return self.values_scaler.back(predicted.gather(1, back)), calls
 
         return Path(predict, context.ends[:, None], end, about=context.about)
 
@@ -81,7 +93,9 @@ class LatentODE(Model[LatentODEConfig]):
         """The state after the context."""
         gaps = (context.times.diff(dim=1) / self.config.time_unit).to(shown.dtype)
         elapsed = torch.nn.functional.pad(gaps, (1, 0))[..., None]
-        states, _ = self.cell(self.encoder(with_inputs(shown, context.controls, elapsed)))
+        observed = with_observed(shown, self.config.missing)
+        inputs = filled(observed, with_observed(_held(shown), self.config.missing))
+        states, _ = self.cell(self.encoder(with_inputs(inputs, context.controls, elapsed)))
         return states[:, -1]
 
     def _predict(
@@ -102,21 +116,29 @@ class LatentODE(Model[LatentODEConfig]):
         count = self.config.num_context
         batch = self.prepare(batch, count + 1)
         shown = (draws or Draws()).shown(batch.values)[:, :count]
-        state, values = self._state(batch.head(count), shown), batch.values[:, count - 1]
+        state = self._state(batch.head(count), shown)
+        values = _held(batch.values[:, :count])[:, -1]
         offsets = batch.times[:, count:] - batch.times[:, count - 1, None]
         offsets = (offsets / self.config.time_unit).to(batch.values.dtype)
         predicted, _ = self._predict(state, values, offsets)
-        valid = batch.mask[:, count:]
-        wanted = torch.nn.functional.pad(valid, (count, 0))
-        error = squared_error(predicted, batch.values[:, count:])[valid]
-        prediction, errors = mean_error(batch, error, wanted)
-        total = prediction
+        scored = scored_observations(batch, count)
+        predicted = predicted[scored[:, count:]]
+        error = squared_error(predicted, batch.values[scored], self.config.missing)
+        points = max(1, len(error))
+        total = prediction = error.sum() / points
         if not self.config.moves:
-            total = total + start_error(self.decoder(state), values, len(error))
+            total = total + start_error(self.decoder(state), values, points)
         return Losses(
             total=total,
             prediction=prediction,
-            errors=errors,
+            predicted=laid_out(batch, scored, predicted),
+            num_points=len(error),
             mean_step=float(offsets[:, -1].mean()),
             num_updates=len(batch) * count,
         )
+
+
+def _held(values: BatchValues) -> BatchValues:
+    """Each missing value by the last one that was observed, before any by the center."""
+    last, known = last_observed(values)
+    return filled(values, torch.where(known, values.gather(1, last), 0.0))

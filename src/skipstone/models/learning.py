@@ -77,10 +77,14 @@ class Losses:
     """What to minimise."""
 
     prediction: Float[Tensor, ""]
-    """Mean squared error of the predictions."""
+    """Mean squared error of the predictions after the context, in scaled units."""
 
-    errors: BatchTimes
-    """Squared error at each observation, without gradient; NaN where nothing was predicted."""
+    predicted: BatchValues
+    """The predictions, laid out like the batch, in scaled units, without gradient; NaN where
+    nothing was predicted."""
+
+    num_points: int
+    """Observations that `prediction` is a mean over."""
 
     mean_step: float
     """Mean time between two cell updates after the context, in the model's unit of time; of a

@@ -13,8 +13,9 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from skipstone.models.arithmetic import select_rows
+from skipstone.models.arithmetic import filled, select_rows
 from skipstone.models.base import SteppingModel
+from skipstone.models.controls import ControlSignal, Drive
 from skipstone.models.typing import (
     BatchIndex,
     BatchMask,
@@ -113,11 +114,11 @@ def pick(values: Tensor, going: Int[Tensor, " going"]) -> Tensor:
 
 
 class TeacherForcing:
-    """Source: rows see the observations of a batch.
+    """Source: rows see the observations of a batch, and their own predictions of missing values.
 
     `shown` is what the encoder sees of the values, if not the values themselves; segments begin at
     the values all the same. Observations in `together` are encoded in one product, which pays where
-    all of them are known to be knots.
+    all of them are known to be knots and nothing is missing.
     """
 
     def __init__(
@@ -129,6 +130,13 @@ class TeacherForcing:
         inputs = model.encoder_inputs(shown, gaps)
         self._values, self._inputs = batch.values.flatten(0, 1), inputs.flatten(0, 1)
         self._controls = None if batch.controls is None else batch.controls.flatten(0, 1)
+        self.signal = None
+        if batch.controls is not None and model.crosses_controls:
+            self.signal = ControlSignal(self.clock, batch.controls, 1.0)
+        self._missing = not batch.complete
+        self._known = inputs[:0]
+        if self._missing:
+            return
 
         def by_time(values: Tensor) -> Tensor:
             """Time first: a round takes one observation of all rows."""
@@ -141,9 +149,16 @@ class TeacherForcing:
         """All rows, updated at their first observation."""
         state = self._model.initial_state(len(self.clock))
         rows = torch.arange(len(self.clock), device=state.device)
-        values = select_rows(self._values, rows * self._width)
-        state = self._model.update(state, self._known[0])
-        return Front(rows, torch.zeros_like(rows), values, state)
+        place = rows * self._width
+        values = select_rows(self._values, place)
+        if self._missing:
+            # Nothing was predicted yet: what is missing reads as the center of its feature.
+            values = values.nan_to_num()
+            inputs = select_rows(self._inputs, place).nan_to_num()
+            encoded = self._encode(inputs, place, torch.zeros_like(values[:, 0]))
+        else:
+            encoded = self._known[0]
+        return Front(rows, torch.zeros_like(rows), values, self._model.update(state, encoded))
 
     def arrive(self, front: Front, stop: Stop) -> Arrival:
         """Move the rows that go on to their next observation, and encode that."""
@@ -151,16 +166,31 @@ class TeacherForcing:
         lengths, state = pick(stop.lengths, stop.going), pick(front.state, stop.going)
         if len(rows) == 0:
             return Arrival(front.values[:0], state, state)
-        place = rows * self._width + index
-        moved = self._model.move(state, lengths, None)
+        place, drive = rows * self._width + index, None
+        if self.signal is not None:
+            drive = Drive(self.signal, rows, self.clock[rows, pick(front.knot, stop.going)])
+        moved = self._model.move(state, lengths, drive)
+        values = select_rows(self._values, place)
         # Rows are in step as long as every observation is a knot.
         first = int(index[0]) - self._together.start
         if first < len(self._known):
-            encoded = pick(self._known[first], rows)
-        else:
-            controls = None if self._controls is None else select_rows(self._controls, place)
-            encoded = self._model.encode(select_rows(self._inputs, place), controls, lengths)
-        return Arrival(select_rows(self._values, place), moved, encoded)
+            return Arrival(values, moved, pick(self._known[first], rows))
+        inputs = select_rows(self._inputs, place)
+        if self._missing:
+            begins = pick(front.values, stop.going)
+            values, inputs = self._fill(values, inputs, (state, begins, lengths, drive))
+        return Arrival(values, moved, self._encode(inputs, place, lengths))
+
+    @torch.no_grad()
+    def _fill(self, values: Values, inputs: Tensor, segment: Any) -> tuple[Tensor, Tensor]:
+        """The model's own predictions in the place of missing values; data for the gradient."""
+        segments, _ = self._model.segments(*segment)
+        own, own_inputs = self._model.ends(segments, segment[2])
+        return filled(values, own), filled(inputs, own_inputs)
+
+    def _encode(self, inputs: Tensor, place: Rows, lengths: Lengths) -> Tensor:
+        controls = None if self._controls is None else select_rows(self._controls, place)
+        return self._model.encode(inputs, controls, lengths)
 
 
 class GivenKnots:
@@ -221,11 +251,8 @@ class Intervals(NamedTuple):
     lengths: Float[Tensor, " intervals"]
     """Time between the two, in the model's unit."""
 
-    after: Float[Tensor, "intervals dim"]
-    """The observation at the end."""
-
     place: Int[Tensor, " intervals"]
-    """Where that is in the flattened batch."""
+    """Where the observation at the end is in the flattened batch."""
 
 
 def every_interval(model: SteppingModel[Any], batch: Sequences, shown: BatchValues) -> Intervals:
@@ -239,12 +266,14 @@ def every_interval(model: SteppingModel[Any], batch: Sequences, shown: BatchValu
             for part in (front.rows, front.values, front.state, stop.knot, stop.lengths)
         )
         place = rows * width + index
-        parts.append((values, state, arrival.state, lengths, arrival.values, place))
+        parts.append((values, state, arrival.state, lengths, place))
     return Intervals(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def read_context(model: SteppingModel[Any], context: Sequences) -> Float[Tensor, "batch state"]:
-    """The state after an update at each observation of a context.
+def read_context(
+    model: SteppingModel[Any], context: Sequences
+) -> tuple[Float[Tensor, "batch dim"], Float[Tensor, "batch state"]]:
+    """The last values, and the state after an update at each observation of a context.
 
     As long as all rows are the same, one is read for all of them: the candidates of a planner
     differ only in their last control.
@@ -260,13 +289,13 @@ def read_context(model: SteppingModel[Any], context: Sequences) -> Float[Tensor,
             front = Front(
                 every,
                 front.knot.expand(len(rows)),
-                rows.values[:, part.start - 1],
+                front.values.expand(len(rows), -1),
                 front.state.expand(len(rows), -1),
             )
         *_, last = walk(model, front, policy, source)
         front = last.front
     assert front is not None
-    return front.state.expand(len(context), -1)
+    return front.values.expand(len(context), -1), front.state.expand(len(context), -1)
 
 
 def _shared_and_own(model: SteppingModel[Any], context: Sequences) -> list[tuple[Sequences, range]]:

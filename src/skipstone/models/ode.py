@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from skipstone.errors import require_choice, require_number
-from skipstone.models.base import ModelConfig
+from skipstone.models.config import ModelConfig
 from skipstone.models.typing import State
 
 SOLVERS = ("rk4", "dopri5")

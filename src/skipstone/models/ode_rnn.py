@@ -10,11 +10,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from skipstone.models.arithmetic import (
-    mean_error,
+    laid_out,
+    scored_observations,
     select_rows,
     squared_error,
     start_error,
     with_inputs,
+    with_observed,
 )
 from skipstone.models.base import SteppingModel
 from skipstone.models.learning import Draws, Losses
@@ -28,6 +30,7 @@ from skipstone.models.typing import (
     Controls,
     Elapsed,
     Encoded,
+    Inputs,
     Lengths,
     State,
     Values,
@@ -60,22 +63,26 @@ class ODERNN(SteppingModel[ODERNNConfig]):
 
     def __init__(self, config: ODERNNConfig):
         super().__init__(config)
-        hidden, layers = config.hidden, config.layers
+        hidden, layers, activation = config.hidden, config.layers, config.activation
         self.min_step = 0.0
-        self.encoder = ResidualMLP(config.dim + config.control, hidden, hidden, layers)
+        inputs = config.dim * (1 + config.missing) + config.control
+        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
         self.cell = nn.GRUCell(hidden, hidden)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        bias = not config.moves
-        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
+        self.decoder = ResidualMLP(
+            hidden, hidden, config.dim, layers, not config.moves, activation=activation
+        )
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
         return self.cell.weight_hh.new_zeros(rows, self.config.hidden)
 
-    def encoder_inputs(self, values: BatchValues, gaps: BatchTimes) -> BatchValues:
-        """The observations themselves."""
-        return values
+    def encoder_inputs(
+        self, values: BatchValues, gaps: BatchTimes
+    ) -> Float[Tensor, "batch time input"]:
+        """The observations, and which of their values were observed if that is a question."""
+        return with_observed(values, self.config.missing)
 
     def encode(
         self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
@@ -92,22 +99,28 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return torch.ones_like(state[:, 0])
 
     def segments(
-        self, state: State, values: Values, lengths: Lengths
+        self, state: State, values: Values, lengths: Lengths, drive: None = None
     ) -> tuple[ODERNNSegments, int]:
         """Integrate across each interval."""
         ends, calls = integrate(self.dynamics, state, lengths[:, None], self.config)
         return ODERNNSegments(values, state, ends[:, 0], lengths), calls
 
-    def move(self, state: State, lengths: Lengths, segments: ODERNNSegments | None = None) -> State:
+    def move(
+        self,
+        state: State,
+        lengths: Lengths,
+        drive: None = None,
+        segments: ODERNNSegments | None = None,
+    ) -> State:
         """Let the state flow, unless a segment has done so already."""
         if segments is not None:
             return segments.end
         return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
 
-    def ends(self, segments: ODERNNSegments, lengths: Lengths) -> tuple[Values, Values]:
+    def ends(self, segments: ODERNNSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, which is also what the encoder is given."""
         predicted = self.displace(segments.values, segments.state, segments.end)
-        return predicted, predicted
+        return predicted, with_observed(predicted, self.config.missing)
 
     def displace(self, values: Values, state: State, later: State) -> Values:
         """Observations moved by the decoded difference of two states, or decoded themselves."""
@@ -115,7 +128,7 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return values + decoded - self.decoder(state) if self.config.moves else decoded
 
     def predict(
-        self, segments: ODERNNSegments, index: BatchIndex, offsets: BatchTimes
+        self, segments: ODERNNSegments, index: BatchIndex, offsets: BatchTimes, drive: None = None
     ) -> tuple[BatchValues, Int[Tensor, " batch"]]:
         """Predictions of a path; times inside an interval take an integration of their own."""
         flat, offset = index.reshape(-1), offsets.reshape(-1)
@@ -136,23 +149,28 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return predicted.reshape(*index.shape, self.config.dim), calls * evaluations
 
     def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
-        """Error of predicting each observation from those before it; with the absolute readout
-        also the error where each segment begins (`start_error`)."""
-        batch = self.prepare(batch, 2)
+        """Error of predicting each observation after the context from those before it; with the
+        absolute readout also the error where each segment begins (`start_error`)."""
+        batch = self.prepare(batch, self.config.num_context + 1)
+        scored = scored_observations(batch, self.config.num_context)
         steps = every_interval(self, batch, (draws or Draws()).shown(batch.values))
-        predicted = self.displace(steps.before, steps.state, steps.moved)
         # From the order of the rounds to that of the batch.
-        error = squared_error(predicted, steps.after)[steps.place.argsort()]
-        wanted = torch.nn.functional.pad(batch.mask[:, 1:], (1, 0))
-        prediction, errors = mean_error(batch, error, wanted)
-        total = prediction
+        order = steps.place.argsort()
+        order = order[scored.flatten()[steps.place[order]]]
+        before, state, moved = (
+            select_rows(part, order) for part in (steps.before, steps.state, steps.moved)
+        )
+        predicted = self.displace(before, state, moved)
+        error = squared_error(predicted, batch.values[scored], self.config.missing)
+        points = max(1, len(error))
+        total = prediction = error.sum() / points
         if not self.config.moves:
-            decoded = self.decoder(steps.state)
-            total = total + start_error(decoded, steps.before, len(error))
+            total = total + start_error(self.decoder(steps.state), steps.before, points)
         return Losses(
             total=total,
             prediction=prediction,
-            errors=errors,
+            predicted=laid_out(batch, scored, predicted),
+            num_points=len(error),
             mean_step=float(steps.lengths.mean()),
-            num_updates=len(error),
+            num_updates=len(steps.place),
         )

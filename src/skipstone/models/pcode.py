@@ -11,14 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.models import fast
-from skipstone.models.arithmetic import mean_error, select_rows, squared_error, with_inputs
+from skipstone.models.arithmetic import rates_of_change, select_rows, with_inputs
 from skipstone.models.base import SteppingModel
-from skipstone.models.learning import Draws, Knots, Losses
-from skipstone.models.loop import GivenKnots, Round, TeacherForcing, walk
+from skipstone.models.controls import Drive
+from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
-from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS, PCODEConfig
-from skipstone.models.search import Search
-from skipstone.models.targets import Fitted, Targets
+from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.typing import (
     BatchIndex,
     BatchTimes,
@@ -33,12 +31,9 @@ from skipstone.models.typing import (
 )
 from skipstone.sequences import Sequences
 
-SHORT = 0.5
-"""Predicted step, in the model's unit of time, below which a logarithm goes on as a straight line:
-an untrained layer may predict anything."""
-
-OVERSHOOT_CAP = 1e-3
-"""Squared error beyond which an overshooting line is left alone: there a true event ended it."""
+TOLERANCE_GAIN = 0.03
+"""How fast the tolerance follows a target step: its change per training step, as a share, for a
+mean step that is off by a factor e."""
 
 CHORD = (0.1, 1.0)
 """Shortest and longest stretch, in the model's unit of time, over which a rollout takes the rate of
@@ -73,6 +68,7 @@ class PCODESegments(NamedTuple):
 
     first: Float[Tensor, "segments hidden"]
     slope: Float[Tensor, "segments hidden"]
+    """As in `Lines`."""
 
     end: Float[Tensor, "segments dim"]
     """Prediction at the end."""
@@ -96,18 +92,27 @@ class PCODE(SteppingModel[PCODEConfig]):
     def __init__(self, config: PCODEConfig):
         super().__init__(config)
         hidden, layers = config.hidden, config.layers
-        inputs = config.dim * (2 if config.reads == "motion" else 1) + config.control
+        inputs = config.dim * (1 + (config.reads == "motion") + config.missing) + config.control
         self.min_step = config.min_step
-        self.encoder = ResidualMLP(inputs, hidden, hidden, layers)
+        activation = config.activation
+        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
         self.cell = nn.GRUCell(hidden, hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        bias = not config.moves
-        self.decoder = ResidualMLP(hidden, hidden, config.dim, layers, output_bias=bias)
+        self.decoder = ResidualMLP(
+            hidden, hidden, config.dim, layers, not config.moves, activation=activation
+        )
         self.step_size = (
             nn.Linear(hidden, 1)
             if config.step_layers == 1
-            else ResidualMLP(hidden, hidden, 1, config.step_layers)
+            else ResidualMLP(hidden, hidden, 1, config.step_layers, activation=activation)
         )
+        self.crosses_controls = config.control > 0 and config.control_effect == "drive"
+        if self.crosses_controls:
+            # Rows of the first half drive the position, the others the velocity.
+            self.drive = nn.Parameter(torch.zeros(hidden, config.control))
+        if config.target_step is not None:
+            start = torch.tensor(config.anneal_from, dtype=torch.float64)
+            self.register_buffer("found_tolerance", start)
 
     # One step: the arithmetic of section 2.
 
@@ -119,14 +124,13 @@ class PCODE(SteppingModel[PCODEConfig]):
         self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
         """Observations; with `reads="motion"` also their rates of change since the one before, per
-        shortest step, zero for the first."""
-        if self.config.reads == "values":
-            return values
-        # Padding has no gap, and no rate. Observations that are close together would have any.
-        gaps = gaps[:, 1:, None]
-        chords = torch.where(gaps > 0, gaps.clamp(min=CHORD[0]), torch.inf)
-        rates = values.diff(dim=1) * (self.min_step / chords)
-        return torch.cat([values, F.pad(rates, (0, 0, 1, 0))], dim=-1)
+        shortest step, zero for the first; and which were observed, where that is a question."""
+        parts, missing = [values], self.config.missing
+        if self.config.reads == "motion":
+            parts.append(self.min_step * rates_of_change(values, gaps, CHORD[0], missing))
+        if missing:
+            parts.append((~values.isnan()).to(values.dtype))
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else values
 
     def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
         """The cell's input. The time elapsed is in the state already, which has moved by it."""
@@ -136,11 +140,30 @@ class PCODE(SteppingModel[PCODEConfig]):
         """The cell update."""
         return self.cell(encoded, state)
 
-    def move(self, state: State, lengths: Lengths, segments: PCODESegments | None = None) -> State:
-        """Move the position along its velocity: one Euler step, exact (equation 5)."""
+    def move(
+        self,
+        state: State,
+        lengths: Lengths,
+        drive: Drive | None = None,
+        segments: PCODESegments | None = None,
+    ) -> State:
+        """Move the position along its velocity: one Euler step, exact (equation 5). Controls drive
+        both: position' = velocity + B₁u and velocity' = B₂u have an exact solution, too."""
         position, velocity = state.chunk(2, dim=1)
         moved = position + velocity * (self.config.velocity_scale * lengths[:, None])
-        return torch.cat([moved, velocity], dim=1)
+        moved = torch.cat([moved, velocity], dim=1)
+        return moved if drive is None else moved + drive.upto(lengths) @ self.drive_effect().T
+
+    def drive_effect(self) -> Float[Tensor, "state integrals"]:
+        """What the integrals of the controls add to the state."""
+        of_position, of_velocity = self.drive.chunk(2)
+        scale = self.config.velocity_scale
+        return torch.cat(
+            [
+                torch.cat([of_position, scale * of_velocity], dim=1),
+                torch.cat([of_velocity, torch.zeros_like(of_velocity)], dim=1),
+            ]
+        )
 
     def predict_step(self, state: State) -> Lengths:
         """Predicted length of a segment, as trained: below `min_step` the LeakyReLU's slope keeps
@@ -162,24 +185,40 @@ class PCODE(SteppingModel[PCODEConfig]):
         return Lines(values, first, F.linear(velocity, weight[:, :half]))
 
     def along(
-        self, lines: Lines, offsets: Float[Tensor, "rows points"]
+        self,
+        lines: Lines,
+        offsets: Float[Tensor, "rows points"],
+        integrals: Float[Tensor, "rows points integrals"] | None = None,
     ) -> Float[Tensor, "rows points dim"]:
         """Predictions at several offsets from the start of each line."""
         if self.config.moves:
             offsets = F.pad(offsets, (1, 0))  # The start is decoded with the rest.
+            integrals = None if integrals is None else F.pad(integrals, (0, 0, 1, 0))
         first = torch.addcmul(lines.first[:, None], lines.slope[:, None], offsets[..., None])
+        first = self._driven(first, integrals)
         decoded = self.decoder.after_first(first, overwrite=True)
         if not self.config.moves:
             return decoded
         return lines.values[:, None] + (decoded[:, 1:] - decoded[:, :1])
 
-    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[PCODESegments, int]:
+    def _driven(self, first: Tensor, integrals: Tensor | None) -> Tensor:
+        """The first layer's output with the controls' effect; it is affine, like the motion."""
+        if integrals is None:
+            return first
+        return first + integrals @ (self.decoder.first.weight @ self.drive_effect()).T
+
+    def segments(
+        self, state: State, values: Values, lengths: Lengths, drive: Drive | None = None
+    ) -> tuple[PCODESegments, int]:
         """Lines, decoded in one product at all that the loop has to know: at their ends, shortly
         before if the encoder reads rates, and at their starts if they move."""
         _, first, slope = self.lines(state, values)
         motion, chord = self.config.reads == "motion", lengths.clamp(*CHORD)
         points = [lengths, lengths - chord] if motion else [lengths]
         inputs = [torch.addcmul(first, slope, offset[:, None]) for offset in points]
+        if drive is not None:
+            driven = zip(inputs, points, strict=True)
+            inputs = [self._driven(each, drive.upto(offset)) for each, offset in driven]
         inputs += [first] if self.config.moves else []
         decoded = self.decoder.after_first(torch.cat(inputs), overwrite=True).split(len(values))
         origin = values - decoded[-1] if self.config.moves else torch.zeros_like(values)
@@ -190,31 +229,43 @@ class PCODE(SteppingModel[PCODEConfig]):
 
     def ends(self, segments: PCODESegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        return segments.end, torch.cat([segments.end, segments.rate], dim=1)
+        parts = [segments.end, segments.rate]
+        parts += [torch.ones_like(segments.end)] if self.config.missing else []
+        return segments.end, torch.cat(parts, dim=1)
 
     def predict(
-        self, segments: PCODESegments, index: BatchIndex, offsets: BatchTimes
+        self,
+        segments: PCODESegments,
+        index: BatchIndex,
+        offsets: BatchTimes,
+        drive: Drive | None = None,
     ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         parts = segments.origin, segments.first, segments.slope
+        integrals = None if drive is None else drive.upto(offsets).flatten(0, 1)
         points = index.reshape(-1), offsets.reshape(-1)
-        values = fast.try_decode(self, parts, *points)
-        values = self._decode(*parts, *points) if values is None else values
+        values = fast.try_decode(self, parts, *points, integrals)
+        if values is None:
+            values = self.decode(*parts, *points, integrals)
         return values.reshape(*index.shape, self.config.dim), 0
 
-    def _decode(
+    def decode(
         self,
         origin: Float[Tensor, "lines dim"],
         first: Float[Tensor, "lines hidden"],
         slope: Float[Tensor, "lines hidden"],
         index: Int[Tensor, " points"],
         offsets: Float[Tensor, " points"],
+        integrals: Float[Tensor, "points integrals"] | None,
     ) -> Float[Tensor, "points dim"]:
         """Predictions at offsets from the start of some of the lines."""
         decoded = []
-        for block, along in zip(index.split(BLOCK), offsets.split(BLOCK), strict=True):
+        for begin in range(0, max(1, len(index)), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            block, along = index[part], offsets[part]
             start, change = select_rows(first, block), select_rows(slope, block)
             inner = torch.addcmul(start, change, along[:, None])
+            inner = self._driven(inner, None if integrals is None else integrals[part])
             outer = self.decoder.after_first(inner, overwrite=True)
             decoded.append(select_rows(origin, block) + outer)
         return decoded[0] if len(decoded) == 1 else torch.cat(decoded)
@@ -228,123 +279,19 @@ class PCODE(SteppingModel[PCODEConfig]):
         Segments are searched with the tolerance that `draws.progress` asks for, or given in
         `draws.knots`; either way they are data for the gradient.
         """
-        draws = draws or Draws()
-        batch = self.prepare(batch, max(2, self.config.num_context))
-        fitted = self.fit_lines(batch, draws)
-        prediction, errors = mean_error(batch, fitted.error, fitted.predicted)
-        step = self._step_loss(fitted)
-        weight = STEP_LOSS_WEIGHTS[self.config.step_loss]
-        total, points = prediction + weight * step, len(fitted.error)
-        if not self.config.moves:
-            # Weighed like any other observation.
-            total = total + fitted.start.sum() / points
-        if self.config.overshoot and len(fitted.past):
-            past = fitted.past.clamp(max=OVERSHOOT_CAP).sum() / points
-            total = total + self.config.overshoot * past
-        return Losses(
-            total=total,
-            prediction=prediction,
-            errors=errors,
-            mean_step=float(fitted.length.mean()) if len(fitted.length) else 1.0,
-            num_updates=int(fitted.knots.count.sum()),
-            step=step,
-            step_weight=weight,
-            num_steps=len(fitted.length),
-        )
+        from skipstone.models.pcode_training import training_loss  # It builds on this class.
 
-    def fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
-        """The segments of a prepared batch and their errors, by the fast path where it applies."""
-        scored = batch.mask.clone()
-        scored[:, 0] = False
-        fitted = fast.try_fit(self, batch, draws, self.config.tolerance_at(draws.progress), scored)
-        return self._fit_lines(batch, draws) if fitted is None else fitted
+        return training_loss(self, batch, draws or Draws())
 
-    def _fit_lines(self, batch: Sequences, draws: Draws) -> Fitted:
-        rounds, knots, targets = self.walk_data(batch, draws)
-        states = torch.cat([each.front.state for each in rounds])
-        begins = torch.cat([each.front.values for each in rounds])
-        lines = self.lines(states, begins)
-        decoded = self.decoder.after_first(lines.first)
-        origin = begins - decoded if self.config.moves else torch.zeros_like(begins)
-        observed = batch.values.flatten(0, 1)
+    def tolerance_at(self, draws: Draws) -> float:
+        """The tolerance of a training step: annealed, or as the target step has it."""
+        if self.config.target_step is None:
+            return self.config.tolerance_at(draws.progress)
+        return float(self.found_tolerance)
 
-        def predict(segment: Tensor, offset: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-            predicted = self._decode(origin, lines.first, lines.slope, segment, offset)
-            return predicted.detach(), squared_error(predicted, select_rows(observed, place))
-
-        values, error = predict(targets.point_segment, targets.point_offset, targets.point)
-        past = error[:0]
-        if self.config.overshoot and len(targets.past):
-            _, past = predict(targets.past_segment, targets.past_offset, targets.past)
-        return Fitted(
-            predicted=targets.predicted,
-            values=values,
-            error=error,
-            past=past,
-            start=squared_error(decoded, begins),
-            step=self.predict_step(select_rows(states, targets.free)),
-            length=targets.free_lengths,
-            cut=targets.free_cut,
-            knots=knots,
-        )
-
-    def walk_data(self, batch: Sequences, draws: Draws) -> tuple[list[Round], Knots, Targets]:
-        """Walk a prepared batch from knot to knot, teacher-forced: what was computed, where the
-        knots are, and which segment predicts what."""
-        context = self.config.num_context
-        source = TeacherForcing(self, batch, draws.shown(batch.values), range(context))
-        clock, given = source.clock, draws.knots
-        if given is None:
-            policy = search = self._search(batch, draws, clock)
-        else:
-            policy = GivenKnots(given.at, batch.lengths - 1, clock, batch.values.dtype)
-            search = None
-        rounds = list(walk(self, source.begin(), policy, source))
-        if search is None:
-            assert given is not None
-            knots, reach = given, None
-        else:
-            at = torch.zeros_like(batch.mask)
-            for front, _, _ in rounds:
-                at[front.rows, front.knot] = True
-            knots, reach = Knots(at, search.cut), search.reach
-        return rounds, knots, Targets.of(batch, rounds, clock, context, reach, knots.cut)
-
-    def _search(self, batch: Sequences, draws: Draws, clock: BatchTimes) -> Search:
-        config = self.config
-        return Search(
-            self,
-            batch,
-            clock,
-            config.tolerance_at(draws.progress),
-            config.num_context,
-            draws.happens("explore", config.explore, batch),
-            draws.happens("own steps", config.own_steps, batch),
-        )
-
-    def _step_loss(self, fitted: Fitted) -> Float[Tensor, ""]:
-        """Mean squared error of predicted steps, over the segments whose length was free.
-
-        A segment cut short by the end of its sequence or by a change of control would have gone
-        on: its length is a lower bound, and only a prediction below it is an error.
-        """
-        step, length = fitted.step, fitted.length
-        if len(step) == 0:
-            return fitted.error.sum() * 0
-        ratio = self.config.step_loss == "ratio"
-        error = _log(step) - _log(length) if ratio else step - length
-        error = torch.where(fitted.cut, error.clamp(max=0), error)
-        return error.square().mean()
-
-
-def _log(step: Float[Tensor, " steps"]) -> Float[Tensor, " steps"]:
-    """The logarithm, and below `SHORT` its tangent there, so that it is defined everywhere."""
-    return step.clamp(min=SHORT).log() + (step - SHORT).clamp(max=0) / SHORT
-
-
-@torch.no_grad()
-def find_knots(model: PCODE, batch: Sequences, draws: Draws | None = None) -> Knots:
-    """Where a training step on this batch would update the cell: the longest segments whose error
-    stays below the model's tolerance."""
-    batch = model.prepare(batch, max(2, model.config.num_context))
-    return model.fit_lines(batch, draws or Draws()).knots
+    def adapt(self, losses: Losses) -> None:
+        """Lower the tolerance while steps are longer than the target, raise it while shorter."""
+        if self.config.target_step is None:
+            return
+        off = math.log(self.config.target_step / losses.mean_step)
+        self.found_tolerance.mul_(math.exp(TOLERANCE_GAIN * min(1.0, max(-1.0, off))))

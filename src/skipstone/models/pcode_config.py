@@ -6,14 +6,17 @@ import math
 from dataclasses import dataclass
 
 from skipstone.errors import InvalidInput, require_choice, require_number
-from skipstone.models.base import ModelConfig
+from skipstone.models.config import ModelConfig
 
 READS = ("values", "motion")
 """Encoder inputs; see `PCODEConfig.reads`."""
 
-STEP_LOSS_WEIGHTS = {"difference": 1e-5, "ratio": 2e-4}
+STEP_LOSS_WEIGHTS = {"difference": 1e-5, "ratio": 4e-3}
 """Weights of the step-size losses beside the prediction loss; the first is the paper's (section 4).
 The second was the better of two in short runs."""
+
+CONTROL_EFFECTS = ("drive", "update")
+"""How controls act; see `PCODEConfig.control_effect`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +25,18 @@ class PCODEConfig(ModelConfig):
     values are named beside them, and `skipstone train --preset paper` uses all of them."""
 
     tolerance: float = 1e-3
-    """Squared error that a segment may reach, as a share of `variance`: it trades error for longer
-    steps. Start from the default, about 3 % of the data's spread. Ten times less gives closer fits
-    with more updates. The paper takes the final training loss of an RNN."""
+    """Squared error that a segment may reach, in scaled units: it trades error for longer steps.
+    Start from the default, an error of about 3 % of the data's spread. Ten times less gives closer
+    fits with more updates. The paper takes the final training loss of an RNN."""
+
+    target_step: float | None = None
+    """Mean step to train for, in the model's unit of time, instead of a tolerance: training lowers
+    the tolerance as far as steps of this mean length allow. Choose it where you know how many
+    updates you can afford; the error is then as small as they allow."""
 
     anneal_from: float = 0.02
-    """Tolerance at the start of training, also as a share of `variance`. It falls geometrically to
-    `tolerance`. 0 for a constant tolerance, as in the paper."""
+    """Tolerance at the start of training. It falls geometrically to `tolerance`, or as
+    `target_step` asks. 0 for a constant tolerance, as in the paper."""
 
     explore: float = 0.01
     """Probability with which a training segment goes on regardless of its error (appendix A.2): how
@@ -43,8 +51,9 @@ class PCODEConfig(ModelConfig):
     on from there; it is still taught where the search would have ended them. The paper has 0."""
 
     step_loss: str = "ratio"
-    """What is learned of step sizes: the `ratio` of predicted to found ones, or their `difference`,
-    as in the paper, which is dominated by the longest ones."""
+    """What is learned of step sizes: the `ratio` of predicted to found ones, by the step network
+    alone; or their `difference`, as in the paper, which is dominated by the longest ones and also
+    reaches the states."""
 
     step_layers: int = 3
     """Layers of the network that predicts step sizes. When a line will break, at the next collision
@@ -66,6 +75,11 @@ class PCODEConfig(ModelConfig):
     velocity_scale: float = 0.2
     """Latent velocity for a cell output of 1. A cell's output lies in [-1, 1], so this and the
     longest step bound how far a segment can move. 0.2 is the authors' value."""
+
+    control_effect: str = "drive"
+    """How controls act. `drive`: the latent motion between updates is affine in them, so that a
+    change of control costs no update. `update`: only through the encoder, so that every change of
+    control is an update."""
 
     whole_steps: bool = False
     """Whether rollouts round their steps to whole units of time. For images on a regular grid
@@ -89,14 +103,24 @@ class PCODEConfig(ModelConfig):
         require_number("step_layers", self.step_layers, 1, whole=True)
         require_choice("step_loss", self.step_loss, STEP_LOSS_WEIGHTS)
         require_choice("reads", self.reads, READS)
+        require_choice("control_effect", self.control_effect, CONTROL_EFFECTS)
+        if self.target_step is not None:
+            require_number("target_step", self.target_step, self.min_step, most=self.max_step)
+            require_number("anneal_from, where a target_step begins,", self.anneal_from, above=0)
         if self.max_step < self.min_step:
             raise InvalidInput(
                 f"max_step must not be below min_step; got {self.max_step} < {self.min_step}."
             )
 
+    @property
+    def steps_reach_states(self) -> bool:
+        """Whether the gradient of predicted steps reaches the states, as in the paper. That of
+        ratios would pull at what the states predict."""
+        return self.step_loss == "difference"
+
     def tolerance_at(self, progress: float) -> float:
-        """Tolerance in squared units of the data, on its way from `anneal_from` to `tolerance`."""
+        """Tolerance, on its way from `anneal_from` to `tolerance`."""
         start = self.anneal_from
         if not 0 < self.tolerance < start:
-            return self.tolerance * self.variance
-        return start * (self.tolerance / start) ** progress * self.variance
+            return self.tolerance
+        return start * (self.tolerance / start) ** progress

@@ -9,17 +9,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.models.arithmetic import mean_error, squared_error, with_inputs
-from skipstone.models.base import ModelConfig, SteppingModel
+from skipstone.models.arithmetic import (
+    laid_out,
+    scored_observations,
+    select_rows,
+    squared_error,
+    with_inputs,
+    with_observed,
+)
+from skipstone.models.base import SteppingModel
+from skipstone.models.config import ModelConfig
 from skipstone.models.learning import Draws, Losses
+from skipstone.models.loop import every_interval
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.typing import (
     BatchIndex,
+    BatchMask,
     BatchTimes,
     BatchValues,
     Controls,
     Elapsed,
     Encoded,
+    Inputs,
     Lengths,
     State,
     Values,
@@ -53,19 +64,22 @@ class RNN(SteppingModel[RNNConfig]):
 
     def __init__(self, config: RNNConfig):
         super().__init__(config)
-        hidden, layers = config.hidden, config.layers
+        hidden, layers, activation = config.hidden, config.layers, config.activation
         self.min_step = 0.0
-        self.encoder = ResidualMLP(config.dim + config.control + 1, hidden, hidden, layers)
+        inputs = config.dim * (1 + config.missing) + config.control + 1
+        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
         self.cell = nn.GRU(hidden, hidden, batch_first=True)
-        self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers)
+        self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers, activation=activation)
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
         return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
 
-    def encoder_inputs(self, values: BatchValues, gaps: BatchTimes) -> BatchValues:
-        """The observations themselves."""
-        return values
+    def encoder_inputs(
+        self, values: BatchValues, gaps: BatchTimes
+    ) -> Float[Tensor, "batch time input"]:
+        """The observations, and which of their values were observed if that is a question."""
+        return with_observed(values, self.config.missing)
 
     def encode(
         self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
@@ -81,7 +95,9 @@ class RNN(SteppingModel[RNNConfig]):
         """One typical observation interval."""
         return torch.ones_like(state[:, 0])
 
-    def segments(self, state: State, values: Values, lengths: Lengths) -> tuple[RNNSegments, int]:
+    def segments(
+        self, state: State, values: Values, lengths: Lengths, drive: None = None
+    ) -> tuple[RNNSegments, int]:
         """One decoding per interval."""
         displacement = self._displacement(state, values, lengths[:, None])
         return RNNSegments(values, displacement, lengths), 0
@@ -96,39 +112,68 @@ class RNN(SteppingModel[RNNConfig]):
         decoded = self.decoder(with_inputs(state, gaps))
         return decoded if self.config.moves else decoded - values
 
-    def move(self, state: State, lengths: Lengths, segments: RNNSegments | None = None) -> State:
+    def move(
+        self,
+        state: State,
+        lengths: Lengths,
+        drive: None = None,
+        segments: RNNSegments | None = None,
+    ) -> State:
         """Nothing changes between updates."""
         return state
 
-    def ends(self, segments: RNNSegments, lengths: Lengths) -> tuple[Values, Values]:
+    def ends(self, segments: RNNSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, which is also what the encoder is given."""
         predicted = segments.values + segments.displacement
-        return predicted, predicted
+        return predicted, with_observed(predicted, self.config.missing)
 
     def predict(
-        self, segments: RNNSegments, index: BatchIndex, offsets: BatchTimes
+        self, segments: RNNSegments, index: BatchIndex, offsets: BatchTimes, drive: None = None
     ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         fraction = offsets / segments.lengths[index]
         return segments.values[index] + fraction[..., None] * segments.displacement[index], 0
 
     def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
-        """Error of predicting each observation from those before it, by one fused pass."""
-        batch = self.prepare(batch, 2)
-        gaps = batch.times.diff(dim=1).div(self.config.time_unit).to(batch.values.dtype)[..., None]
-        elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
-        values = batch.values[:, :-1]
-        shown = (draws or Draws()).shown(batch.values)[:, :-1]
-        controls = None if batch.controls is None else batch.controls[:, :-1]
-        states, _ = self.cell(self.encoder(with_inputs(shown, controls, elapsed)))
-        predicted = values + self._displacement(states, values, gaps)
-        valid = batch.mask[:, 1:]
-        error = squared_error(predicted, batch.values[:, 1:])[valid]
-        prediction, errors = mean_error(batch, error, torch.nn.functional.pad(valid, (1, 0)))
+        """Error of predicting each observation after the context from those before it."""
+        batch = self.prepare(batch, self.config.num_context + 1)
+        scored = scored_observations(batch, self.config.num_context)
+        walk = self._walk_missing if not batch.complete else self._walk_fused
+        predicted, gaps = walk(batch, (draws or Draws()).shown(batch.values), scored)
+        error = squared_error(predicted, batch.values[scored], self.config.missing)
+        prediction = error.sum() / max(1, len(error))
         return Losses(
             total=prediction,
             prediction=prediction,
-            errors=errors,
-            mean_step=float(gaps[valid].mean()),
-            num_updates=int(valid.sum()),
+            predicted=laid_out(batch, scored, predicted),
+            num_points=len(error),
+            mean_step=float(gaps.mean()),
+            num_updates=int(batch.mask[:, 1:].sum()),
         )
+
+    def _walk_fused(
+        self, batch: Sequences, shown: BatchValues, scored: BatchMask
+    ) -> tuple[Float[Tensor, "points dim"], Float[Tensor, " intervals"]]:
+        """Predictions of the scored observations and all gaps, by one pass over whole sequences."""
+        gaps = self.clock(batch.times).diff(dim=1).to(batch.values.dtype)[..., None]
+        elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
+        values, shown = batch.values[:, :-1], with_observed(shown, self.config.missing)[:, :-1]
+        controls = None if batch.controls is None else batch.controls[:, :-1]
+        states, _ = self.cell(self.encoder(with_inputs(shown, controls, elapsed)))
+        wanted = scored[:, 1:]
+        values = values[wanted]
+        predicted = values + self._displacement(states[wanted], values, gaps[wanted])
+        return predicted, gaps[batch.mask[:, 1:]][:, 0]
+
+    def _walk_missing(
+        self, batch: Sequences, shown: BatchValues, scored: BatchMask
+    ) -> tuple[Float[Tensor, "points dim"], Float[Tensor, " intervals"]]:
+        """The same where values are missing, observation by observation: the model's own
+        predictions take their place."""
+        steps = every_interval(self, batch, shown)
+        # From the order of the rounds to that of the batch.
+        order = steps.place.argsort()
+        order = order[scored.flatten()[steps.place[order]]]
+        state, before = select_rows(steps.state, order), select_rows(steps.before, order)
+        gaps = steps.lengths[order][:, None]
+        return before + self._displacement(state, before, gaps), steps.lengths

@@ -12,14 +12,11 @@ from torch import Tensor
 from skipstone.errors import InvalidInput, require_number
 from skipstone.models import fast
 from skipstone.models.base import SteppingModel
-from skipstone.models.controls import ControlSignal
+from skipstone.models.controls import SAME_TIME, ControlSignal, Drive
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
 from skipstone.tables.about import About
-
-# Times closer than this, in the model's unit, are the same time: rounding of time stamps.
-_SAME_TIME = 1e-6
 
 
 def roll_out(
@@ -31,20 +28,18 @@ def roll_out(
     max_updates: int | None,
 ) -> Path:
     """Step from the end of a context until a time; rows that arrive leave the batch."""
-    context = model.prepare(context, model.config.num_context).tail(model.config.num_context)
-    signal = ControlSignal.after(context, controls, slack=_SAME_TIME * model.config.time_unit)
-    steps = Steps(model, model.end_times(context, until), signal, step, max_updates)
+    context = model.prepare_context(context)
+    end = model.end_times(context, until)
+    unit, scaler = model.config.time_unit, model.controls_scaler
+    signal = ControlSignal.after(context, controls, end, unit, scaler)
+    steps = Steps(model, end, signal, step, max_updates)
     limits = steps.reached, steps.shortest, step, max_updates
     path = fast.try_rollout(model, context, signal, *limits)
     if path is not None:
         return path
     own = FreeRunning(model, signal, len(context))
-    front = Front(
-        torch.arange(len(context), device=context.times.device),
-        context.ends,
-        context.values[:, -1],
-        read_context(model, context),
-    )
+    rows = torch.arange(len(context), device=context.times.device)
+    front = Front(rows, context.ends, *read_context(model, context))
     for _ in walk(model, front, steps, own):
         pass
     return own.path(steps, context.about)
@@ -53,8 +48,8 @@ def roll_out(
 class Steps:
     """Policy: segments last as long as the model predicts, or a constant time.
 
-    They never cross a change of control. Predicted steps take in a remainder before the end that
-    is shorter than the model's shortest step.
+    Unless the model can, they never cross a change of control. Predicted steps take in a remainder
+    before the end that is shorter than the model's shortest step.
     """
 
     def __init__(
@@ -65,16 +60,17 @@ class Steps:
         step: float | None,
         max_updates: int | None,
     ):
-        self._unit, self._signal, self._end = model.config.time_unit, signal, end
+        self._unit, self._end = model.config.time_unit, end
+        self._signal = None if model.crosses_controls else signal
         self._choose: Callable[[Tensor], Tensor] = model.next_steps
-        shortest = model.min_step - _SAME_TIME
+        shortest = model.min_step - SAME_TIME
         if step is not None:
             require_number("step", step, above=0)
             length, shortest = step / self._unit, 0.0
             self._choose = lambda state: state.new_full((len(state),), length)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
-        self.shortest = max(shortest, _SAME_TIME) * self._unit
+        self.shortest = max(shortest, SAME_TIME) * self._unit
         """Shortest time that may remain before a limit."""
         self._updates, self._max_updates = 0, max_updates
         self.reached = end.clone()
@@ -118,8 +114,10 @@ class FreeRunning:
 
     def arrive(self, front: Front, stop: Stop) -> Arrival:
         """Predict to the end of each segment, and encode that."""
-        model, going = self._model, stop.going
-        segments, evaluations = model.segments(front.state, front.values, stop.lengths)
+        model, going, drive = self._model, stop.going, None
+        if self._signal is not None and model.crosses_controls:
+            drive = Drive(self._signal, front.rows, front.knot)
+        segments, evaluations = model.segments(front.state, front.values, stop.lengths, drive)
         if evaluations:
             self._evaluations[front.rows] += evaluations
         self._fronts.append(front)
@@ -133,7 +131,8 @@ class FreeRunning:
         if self._signal is not None:
             controls = self._signal.at(pick(front.rows, going), pick(stop.knot, going))
         encoded = model.encode(inputs, controls, lengths)
-        return Arrival(values, model.move(state, lengths, segments), encoded)
+        drive = None if drive is None else drive.pick(going)
+        return Arrival(values, model.move(state, lengths, drive, segments), encoded)
 
     def path(self, steps: Steps, about: About) -> Path:
         """The whole rollout."""
@@ -144,7 +143,12 @@ class FreeRunning:
         segments = type(self._segments[0])(*(torch.cat(parts) for parts in columns))
 
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int | Tensor]:
-            return model.predict(segments, table.gather(1, segment), (elapsed / unit).to(dtype))
+            index, offsets, drive = table.gather(1, segment), (elapsed / unit).to(dtype), None
+            if self._signal is not None and model.crosses_controls:
+                rows = torch.arange(len(knots), device=knots.device)
+                drive = Drive(self._signal, rows, knots.gather(1, segment))
+            values, evaluations = model.predict(segments, index, offsets, drive)
+            return model.values_scaler.back(values), evaluations
 
         return Path(predict, knots, steps.reached, steps.status, self._evaluations, about)
 

@@ -14,9 +14,17 @@ from torch import Tensor
 
 from skipstone.errors import InvalidInput
 from skipstone.models.arithmetic import select_rows, squared_error
-from skipstone.models.controls import changes
+from skipstone.models.controls import Integrals, changes
 from skipstone.models.loop import Front, Stop, next_true
-from skipstone.models.typing import BatchMask, BatchTimes, Lengths, Rows, State, Values
+from skipstone.models.typing import (
+    BatchMask,
+    BatchTimes,
+    BatchValues,
+    Lengths,
+    Rows,
+    State,
+    Values,
+)
 from skipstone.sequences import Sequences
 
 FIRST_BLOCK = 4
@@ -42,7 +50,10 @@ class LineModel(Protocol):
         ...
 
     def along(
-        self, lines: Any, offsets: Float[Tensor, "rows points"]
+        self,
+        lines: Any,
+        offsets: Float[Tensor, "rows points"],
+        integrals: Float[Tensor, "rows points integrals"] | None,
     ) -> Float[Tensor, "rows points dim"]:
         """Predictions at several offsets from the start of each line."""
         ...
@@ -56,8 +67,9 @@ class Search:
     """Policy: a segment ends where its line would leave the tolerance (equation 8).
 
     It always takes its first step, and lasts at least the model's shortest step. It goes on
-    regardless where `explore` is True (appendix A.2). Every observation of the context, and every
-    change of control, is a knot. Segments that begin where `own` is True end where the model itself
+    regardless where `explore` is True (appendix A.2). Every observation of the context is a knot,
+    and without `integrals` of the controls every change of control. `observed` are the values that
+    the tolerance is about, NaN where something was not observed. Segments that begin where `own` is True end where the model itself
     would have ended them, at the nearest observation; `reach` still says where the search would.
     """
 
@@ -65,7 +77,9 @@ class Search:
         self,
         model: LineModel,
         batch: Sequences,
+        observed: BatchValues,
         clock: BatchTimes,
+        integrals: Integrals | None,
         tolerance: float,
         num_context: int,
         explore: BatchMask,
@@ -77,7 +91,8 @@ class Search:
                 f"{tolerance}."
             )
         self._model, self._tolerance, self._context = model, tolerance, num_context
-        self._values, self._width = batch.values.flatten(0, 1), batch.mask.shape[1]
+        self._observed, self._width = observed.flatten(0, 1), batch.mask.shape[1]
+        self._missing, self._integrals = bool(observed.isnan().any()), integrals
         self._clock, self._last = clock.flatten(), batch.lengths - 1
         # No step of a rollout is shorter, so no segment that it learns from need be.
         least = (clock + model.min_step * (1 - _SAME_TIME)).contiguous()
@@ -87,7 +102,7 @@ class Search:
         self._own = own.flatten() if bool(own.any()) else None
         ends = torch.zeros_like(batch.mask).scatter_(1, self._last[:, None], True)
         self._changed = None
-        if batch.controls is not None:
+        if batch.controls is not None and integrals is None:
             changed = changes(batch.controls)
             self._changed, ends = changed.flatten(), ends | changed
         self._end = next_true(ends).flatten()
@@ -108,7 +123,7 @@ class Search:
         else:
             stop = self._search(front, row, knot, last)
             self._length[front.rows] = stop - knot
-        elapsed = (self._clock[stop] - self._clock[knot]).to(self._values.dtype)
+        elapsed = (self._clock[stop] - self._clock[knot]).to(self._observed.dtype)
         return Stop(stop - row, elapsed, (stop < last).nonzero()[:, 0])
 
     def _search(self, front: Front, row: Rows, knot: Rows, last: Rows) -> Rows:
@@ -141,19 +156,23 @@ class Search:
     def _first_misses(self, lines: Any, knot: Rows, end: Rows, block: int) -> Rows:
         """The first observation up to its end that each line misses, or `NEVER`."""
         missed = torch.full_like(knot, NEVER)
-        start, going, reached = self._clock[knot], torch.arange(len(knot), device=knot.device), knot
+        going, reached = torch.arange(len(knot), device=knot.device), knot
         while True:
             ahead = torch.arange(1, block + 1, device=knot.device)
             place = (reached[:, None] + ahead).minimum(end[:, None])
-            offsets = (self._clock[place] - start[:, None]).to(self._values.dtype)
-            observed = select_rows(self._values, place.flatten()).reshape(*place.shape, -1)
-            error = squared_error(self._model.along(lines, offsets), observed)
+            offsets = (self._clock[place] - self._clock[knot][:, None]).to(self._observed.dtype)
+            integrals = None
+            if self._integrals is not None:
+                integrals = self._integrals.between(knot[:, None].expand_as(place), place)
+            observed = select_rows(self._observed, place.flatten()).reshape(*place.shape, -1)
+            predicted = self._model.along(lines, offsets, integrals)
+            error = squared_error(predicted, observed, self._missing)
             here = torch.where(error < self._tolerance, NEVER, place).amin(1)
             missed[going] = here
             reached = place[:, -1]
             unknown = ((here == NEVER) & (reached < end)).nonzero()[:, 0]
             if len(unknown) == 0:
                 return missed
-            going, reached, start, end = (part[unknown] for part in (going, reached, start, end))
+            going, reached, knot, end = (part[unknown] for part in (going, reached, knot, end))
             lines = type(lines)(*(select_rows(part, unknown) for part in lines))
             block = 2 * block

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from skipstone.models.arithmetic import scored_observations
 from skipstone.models.learning import Knots
 from skipstone.models.loop import Round
 from skipstone.models.typing import BatchIndex, BatchMask, BatchTimes
@@ -24,7 +25,10 @@ class Targets:
     """
 
     predicted: BatchMask
-    """Which observations are predicted: all but the first of each row."""
+    """Which observations are predicted: those after the context."""
+
+    begin: Int[Tensor, " segments"]
+    """The observation at which each segment begins."""
 
     point: Int[Tensor, " points"]
     """The predicted observations."""
@@ -73,14 +77,13 @@ class Targets:
         wanted = end if reach is None else reach[rows, knot]
 
         # The knot at or before each observation; the first observation is always one.
-        place = torch.arange(width, device=rows.device)
         latest = torch.zeros_like(batch.mask, dtype=torch.long)
         latest[rows, knot] = knot
         latest = latest.cummax(dim=1).values
         number = torch.zeros_like(latest)
         number[rows, knot] = torch.arange(len(rows), device=rows.device)
 
-        predicted = batch.mask & (place > 0)
+        predicted = scored_observations(batch, num_context)
         point_row, point_index = predicted.nonzero(as_tuple=True)
         point_segment = number[point_row, latest[point_row, point_index - 1]]
         free = knot >= num_context - 1
@@ -90,6 +93,7 @@ class Targets:
         chosen = free.nonzero()[:, 0]
         return cls(
             predicted=predicted,
+            begin=rows * width + knot,
             point=point_row * width + point_index,
             point_segment=point_segment,
             point_offset=(clock[point_row, point_index] - begin[point_segment]).to(dtype),

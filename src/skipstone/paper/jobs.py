@@ -159,12 +159,12 @@ def train_job(job: Job, data: TaskData, root: Path, **settings: Any) -> Run:
 
 
 def _rnn_tolerance(job: Job, data: TaskData, root: Path, **settings: Any) -> float:
-    """The final training loss of an RNN of the same budget, as a share of the variance."""
+    """The final training loss of an RNN of the same budget, in scaled units."""
     sizes = {name: value for name, value in job.options.items() if name == "hidden"}
     baseline = dataclasses.replace(job, model="rnn", options=sizes)
     folder = root / f"{job.name}-tolerance"
     run = train_job(baseline, data, folder, **{**settings, "devices": 1})
-    return run.result["training_loss"] / run.config["model"]["variance"]
+    return run.result["training_loss"]
 
 
 def _steps_in_time(finer: int) -> dict[str, float]:

@@ -51,7 +51,7 @@ PAPER = Preset(
         schedule="decay",
         gradient_clip=0.0,
     ),
-    every={"hidden": 128},
+    every={"hidden": 128, "scaling": "none"},
     pcode={
         "tolerance": AUTO,
         "anneal_from": 0.0,
@@ -61,6 +61,7 @@ PAPER = Preset(
         "step_loss": "difference",
         "step_layers": 1,
         "reads": "values",
+        "control_effect": "update",
     },
     ode={"solver": "dopri5"},
 )
@@ -95,7 +96,7 @@ TOLERANCES = {
     "pixels2d": 0.2,
     "shots": 9e-5,
 }
-"""Tolerances of the `cpu` preset, as shares of the data's variance."""
+"""Tolerances of the `cpu` preset, in scaled units."""
 
 NOISE = {"shots": 0.12}
 """Noise on the encoder's input in the `cpu` preset."""

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_choice
 from skipstone.tables.clock import Clock, joined
 from skipstone.tables.summary import html_table, listed
 
@@ -77,6 +77,15 @@ class About:
                 hash(one)
             except TypeError:
                 raise InvalidInput(f"ids must be hashable; got {one!r}. Use text.") from None
+
+    def feature_indices(self, wanted: Any) -> tuple[int, ...]:
+        """Features by name or index, as indices."""
+        wanted = [wanted] if isinstance(wanted, str | int) else list(wanted)
+        names = self.features or ()
+        for name in wanted:
+            if isinstance(name, str):
+                require_choice("a feature", name, names)
+        return tuple(names.index(name) if isinstance(name, str) else name for name in wanted)
 
     def columns(self, values: Shaped[Tensor, "rows dim"]) -> dict[str, np.ndarray]:
         """Values by the names of their features, `x0`, `x1` and so on if they have none."""

@@ -112,6 +112,20 @@ def window_places(
     return rows, starts
 
 
+def with_any_value(
+    values: Float[Tensor, "batch time dim"], mask: Bool[Tensor, "batch time"]
+) -> Bool[Tensor, "batch time"]:
+    """Where anything was observed; raise for a sequence of which nothing was."""
+    seen = mask & ~values.isnan().all(2)
+    empty = (~seen.any(1)).nonzero()
+    if len(empty):
+        raise InvalidInput(
+            "each sequence must have an observed value; all values of sequence "
+            f"{int(empty[0])} are NaN. Drop it."
+        )
+    return seen
+
+
 def kept_places(
     keep: Bool[Tensor, "batch time"],
 ) -> tuple[Int[Tensor, "batch kept"], Bool[Tensor, "batch kept"]]:
@@ -156,3 +170,31 @@ def as_index(index: Any, count: int, device: torch.device) -> slice | Tensor:
 def zero_where(padding: Tensor, values: Tensor) -> Tensor:
     """Set padding to zero, so that nothing in it can reach a result."""
     return values.masked_fill(padding[..., None], 0) if bool(padding.any()) else values
+
+
+def median_gap(times: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]) -> float:
+    """Median time between two observations of a sequence."""
+    gaps = times.diff(dim=1)[mask[:, 1:]]
+    if gaps.numel() == 0:
+        raise InvalidInput(
+            "a spacing needs a sequence of at least two observations; every sequence here has one."
+        )
+    return float(gaps.median())
+
+
+def check_alike(shapes: list[tuple[int, int]]) -> None:
+    """Raise unless batches that are to be joined have the same features and controls."""
+    if len(set(shapes)) != 1:
+        raise InvalidInput(
+            "batches to join must agree in (dim, control) and there must be at least one; "
+            f"got {shapes}."
+        )
+
+
+def check_any(kept: int, count: int) -> None:
+    """Raise if a selection keeps no sequence."""
+    if kept == 0:
+        raise InvalidInput(
+            f"a selection must keep at least one sequence; this one keeps none of {count}. Check "
+            "the index."
+        )

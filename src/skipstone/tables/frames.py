@@ -62,7 +62,8 @@ def read_table(
     stamps = read_times(table, time, rows)
     ticks, clock = read_stamps(stamps)
     ticks, clock = ticks[rows.row], with_unit(clock, unit)
-    numbers = np.stack([read_numbers(table, name, rows) for name in (*features, *inputs)], axis=1)
+    columns = [read_numbers(table, name, rows, name in features) for name in (*features, *inputs)]
+    numbers = np.stack(columns, axis=1)
     repeated = check_order(ticks, rows, stamps, duplicates == "error")
     if repeated.any():
         numbers, keep = _merge(numbers, repeated, duplicates)
@@ -160,8 +161,10 @@ def _merge(
         return numbers[first], first
     if rule == "last":
         return numbers[np.append(first[1:], len(numbers)) - 1], first
-    counts = np.diff(np.append(first, len(numbers)))
-    return np.add.reduceat(numbers, first) / counts[:, None], first
+    seen = np.isfinite(numbers)
+    counts = np.add.reduceat(seen, first, dtype=np.int64)
+    sums = np.add.reduceat(np.where(seen, numbers, 0.0), first)
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0), first
 
 
 def _with_origins(clock: Clock, ticks: np.ndarray, rows: Rows) -> Clock:

@@ -67,22 +67,24 @@ def read_times(table: nw.DataFrame[Any], time: str, rows: Rows) -> nw.Series[Any
     return column
 
 
-def read_numbers(table: nw.DataFrame[Any], name: str, rows: Rows) -> Float[np.ndarray, " rows"]:
-    """A column of numbers, checked to be complete, in the order of `rows`."""
+def read_numbers(
+    table: nw.DataFrame[Any], name: str, rows: Rows, missing: bool
+) -> Float[np.ndarray, " rows"]:
+    """A column of numbers in the order of `rows`; with `missing`, NaN where there is none."""
     column = table[name]
     if not column.dtype.is_numeric():
         raise InvalidInput(
             f"values and controls must be numbers; column {name!r} holds {column.dtype}. Convert "
             "it to floats first, or leave it out."
         )
-    missing = column.is_null().to_numpy()
     full = column.cast(nw.Float64).fill_null(float("nan")).to_numpy()[rows.row]
-    bad = missing[rows.row] | ~np.isfinite(full)
+    bad = np.isinf(full) if missing else ~np.isfinite(full)
     if bad.any():
         at = int(bad.argmax())
+        rule = "values must be finite or missing" if missing else "controls must be finite"
         raise InvalidInput(
-            f"values and controls must be finite; {rows.place(at)} has {full[at]} in column "
-            f"{name!r}. Drop the row (the times show the gap), or fill it in."
+            f"{rule}; {rows.place(at)} has {full[at]} in column {name!r}. "
+            + ("Write NaN for what was not observed." if missing else "Fill it in.")
         )
     return full
 

@@ -39,9 +39,6 @@ from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
 
-LEAST_SPREAD, MOST_SPREAD = 0.01, 30.0
-"""Standard deviations of values between which the presets are known to train."""
-
 _PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 
 
@@ -86,7 +83,6 @@ def fit(
     validation.require_length(model.config.num_context + 1)
     for part in (train, validation):
         model.prepare(part[:1], model.config.num_context + 1)
-    _warn_of_scale(model)
     config = {
         "format": FORMAT,
         "model": describe_model(model),
@@ -103,17 +99,6 @@ def fit(
         show = bar if isinstance(progress, bool) else progress
         _train(model, Objective(train, recipe, seed), validation, run, options, show)
     return run
-
-
-def _warn_of_scale(model: Model[Any]) -> None:
-    """Learning rates and a bounded latent velocity are made for values of order 1."""
-    spread = model.config.variance**0.5
-    if not LEAST_SPREAD <= spread <= MOST_SPREAD:
-        warnings.warn(
-            f"values should be of size about 1 to train well; their standard deviation is "
-            f"{spread:.3g}. Divide them by it, and multiply predictions.",
-            stacklevel=3,
-        )
 
 
 def fingerprint(sequences: Sequences) -> str:

@@ -54,7 +54,7 @@ class Objective:
         if level:
             drawn = self._rng("noise", step).standard_normal((*shape, batch.dim), np.float32)
             noise = torch.as_tensor(drawn[share, :width]).to(batch.values)
-            noise = level * model.config.variance**0.5 * noise
+            noise = level * noise
         return model.loss(batch, Draws(self.recipe.progress_at(step), noise, uniform))
 
     def _rng(self, purpose: str, number: int) -> np.random.Generator:
@@ -68,7 +68,7 @@ def share_of_mean(losses: Losses, counts: Int[Tensor, " two"], ranks: int) -> Fl
     `counts` are the predicted observations and the step sizes of all processes together.
     """
     points, steps = counts.to(losses.total.dtype).clamp(min=1)
-    points = losses.errors.isfinite().sum() * ranks / points
+    points = losses.num_points * ranks / points
     steps = losses.num_steps * ranks / steps
     weighted = losses.step_weight * losses.step
     return points * (losses.total - weighted) + steps * weighted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from skipstone.training.state import (
 )
 
 DIVERGED = 1e4
-"""Loss, as a multiple of the data's variance, from which a training counts as lost."""
+"""Loss, in scaled units, from which a training counts as lost."""
 
 SHOW_EVERY = 0.2
 """Seconds between two moves of the progress bar."""
@@ -103,23 +104,32 @@ class Trainee(lightning.LightningModule):
             {
                 "loss": losses.prediction.detach(),
                 "mean step": losses.mean_step,
-                "updates": losses.num_updates / max(1, len(losses.errors)),
+                "updates": losses.num_updates / max(1, len(losses.predicted)),
             },
             batch_size=1,
         )
         return loss
 
     def _shared(self, losses: Losses, ranks: int) -> Tensor:
-        points = int(losses.errors.isfinite().sum())
-        counts = torch.tensor([points, losses.num_steps], device=self.device)
+        counts = torch.tensor([losses.num_points, losses.num_steps], device=self.device)
         counts = self.trainer.strategy.reduce(counts, reduce_op="sum")
         assert isinstance(counts, Tensor)
         return share_of_mean(losses, counts, ranks)
 
+    def _whole(self, losses: Losses) -> Losses:
+        """Losses with the mean step of all processes, so that all adapt alike."""
+        if self.trainer.world_size == 1:
+            return losses
+        sums = torch.tensor([losses.mean_step * losses.num_steps, losses.num_steps])
+        total = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
+        assert isinstance(total, Tensor)
+        step = float(total[0] / total[1]) if total[1] else losses.mean_step
+        return replace(losses, mean_step=step)
+
     def _check(self, losses: Losses, step: int) -> None:
-        """Raise if the loss is not finite, or beyond `DIVERGED` times the variance."""
-        loss, limit = float(losses.total.detach()), DIVERGED * self.model.config.variance
-        if loss <= limit:
+        """Raise if the loss is not finite, or beyond `DIVERGED`."""
+        loss = float(losses.total.detach())
+        if loss <= DIVERGED:
             return
         kept = "No weights were kept, since nothing had been validated yet."
         if self.state.best_weights and self.trainer.is_global_zero:
@@ -127,14 +137,15 @@ class Trainee(lightning.LightningModule):
             write_tensors(weights, self.state.best_weights, {})
             kept = f"The best weights, from step {self.state.best_step}, are in {weights}."
         raise InvalidInput(
-            f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data of "
-            f"variance {self.model.config.variance:.3g}. {kept} Try a lower learning rate, or data "
-            "scaled to about 1."
+            f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data "
+            f'scaled to size one. {kept} Try a lower learning rate, or scaling="robust" if a few '
+            "values are far from all others."
         )
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Count the step; now and then validate and save."""
         state, recipe = self.state, self.objective.recipe
+        self.model.adapt(self._whole(self._losses))
         state.note_loss(float(self._losses.prediction.detach()), recipe.steps)
         state.step += 1
         last = state.step == recipe.steps

@@ -53,7 +53,7 @@ def try_fit(
         return None
     from skipstone.models.fast import training
 
-    return training.fit_lines(library, model, batch, draws, tolerance, scored)
+    return training.fit_natively(library, model, batch, draws, tolerance, scored)
 
 
 def try_rollout(
@@ -67,7 +67,7 @@ def try_rollout(
 ) -> Path | None:
     """A rollout by the fast path; None where it does not apply. It has no gradients."""
     parts = [context.values, context.times, context.controls, end]
-    parts += [] if signal is None else list(signal.tables().values())
+    parts += [] if signal is None else list(signal.tables(True).values())
     if _needs_gradients(model, parts):
         return None
     from skipstone.models.fast import rolling
@@ -116,12 +116,20 @@ def library_for(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
 
 
 def _is_plain(model: nn.Module) -> bool:
-    """Whether a model is a PC-ODE of our own layers, with nothing overridden or hooked in."""
+    """Whether a model is a PC-ODE of our own layers, with nothing overridden or hooked in: with
+    ReLU, for data without missing values and without features that do not count."""
     from skipstone.models.pcode import PCODE
 
+    if type(model) is not PCODE:
+        return False
+    config = model.config
     kinds = (PCODE, ResidualMLP, nn.Linear, nn.GRUCell, nn.ModuleList)
-    return type(model) is PCODE and all(
-        type(module) in kinds
-        and not (module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
-        for module in model.modules()
+    return (
+        config.activation == "relu"
+        and not (config.missing or config.targets)
+        and all(
+            type(module) in kinds
+            and not (module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+            for module in model.modules()
+        )
     )

@@ -86,6 +86,7 @@ def shape_of(model: PCODE) -> ctypes.Structure:
         moves=config.moves,
         motion=config.reads == "motion",
         whole_steps=config.whole_steps,
+        drive=2 * config.control if model.crosses_controls else 0,
         min_step=config.min_step,
         max_step=config.max_step,
         velocity_scale=config.velocity_scale,
@@ -106,7 +107,10 @@ def weights_of(model: PCODE) -> list[Tensor | None]:
 
 def drives_of(model: PCODE) -> list[Tensor | None]:
     """What integrals of controls add to a state, and to the decoder's first layer."""
-    return [None, None]
+    if not model.crosses_controls:
+        return [None, None]
+    effect = model.drive_effect()
+    return [effect, model.decoder.first.weight @ effect]
 
 
 def _layer_weights(network: nn.Module) -> list[Tensor | None]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skipstone.models.arithmetic import with_inputs
-from skipstone.models.controls import ControlSignal
+from skipstone.models.controls import ControlSignal, Drive
 from skipstone.models.fast import native
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
@@ -50,7 +50,7 @@ def roll_lines(
         "end": end.contiguous(),
     }
     if signal is not None:
-        fields |= signal.tables()
+        fields |= signal.tables(model.crosses_controls)
     found = native.call_rollout(library, model, reached, status, Status.MAX_UPDATES, **fields)
     if found is None:
         return None
@@ -60,6 +60,10 @@ def roll_lines(
 
     def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:
         index = found.table.gather(1, segment)
-        return model.predict(segments, index, (elapsed / unit).to(dtype))
+        drive = None
+        if signal is not None and model.crosses_controls:
+            drive = Drive(signal, torch.arange(len(start)), found.knots.gather(1, segment))
+        values, evaluations = model.predict(segments, index, (elapsed / unit).to(dtype), drive)
+        return model.values_scaler.back(values), evaluations
 
     return Path(predict, found.knots, reached, status, about=context.about)

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from skipstone.models.arithmetic import with_inputs
-from skipstone.models.controls import changes
+from skipstone.models.controls import Integrals, changes
 from skipstone.models.fast import native
 from skipstone.models.learning import Draws, Knots
 from skipstone.models.targets import Fitted
@@ -22,11 +22,8 @@ from skipstone.sequences import Sequences
 if TYPE_CHECKING:
     from skipstone.models.pcode import PCODE
 
-STEPS_END = False
-"""Whether the gradient of predicted steps ends at the states."""
 
-
-def fit_lines(
+def fit_natively(
     library: ctypes.CDLL,
     model: PCODE,
     batch: Sequences,
@@ -54,7 +51,7 @@ def fit_lines(
         "scored": scored,
         "explore": draws.happens("explore", config.explore, batch).contiguous(),
         "own": draws.happens("own steps", config.own_steps, batch).contiguous(),
-        "changed": None if batch.controls is None else changes(batch.controls).contiguous(),
+        **_controls(model, batch, clock),
         "given": None if given is None else given.at.contiguous(),
         **vars(found),
     }
@@ -75,6 +72,16 @@ def fit_lines(
         cut=found.cut[free],
         knots=Knots(found.at, found.cut),
     )
+
+
+def _controls(model: PCODE, batch: Sequences, clock: Tensor) -> dict[str, Tensor]:
+    """Where controls end segments, or their integrals if they drive them."""
+    if batch.controls is None:
+        return {}
+    if not model.crosses_controls:
+        return {"changed": changes(batch.controls).contiguous()}
+    once, twice = Integrals(clock, batch.controls).sums()
+    return {"once": once.contiguous(), "twice": twice.contiguous()}
 
 
 def _encoder_inputs(model: PCODE, batch: Sequences, draws: Draws, clock: Tensor) -> Tensor:
@@ -113,6 +120,7 @@ class _Walk(torch.autograd.Function):
         tape = native.call_walk(library, model, read, **fields)
         if tape is not None:
             ctx.library, ctx.handle = library, tape.handle
+            ctx.steps_end = not model.config.steps_reach_states
             ctx.save_for_backward(native.tied_to(tape))
             ctx.layout = [None if w is None else (w.shape, w.dtype) for w in weights]
         return found.error, found.step, found.start, found.past
@@ -129,5 +137,5 @@ class _Walk(torch.autograd.Function):
         ]
         error, step, start, past = (each.contiguous() for each in by)
         by_what = {"error": error, "step": step, "start": start, "past": past}
-        native.call_backward(ctx.library, ctx.handle, gradients, **by_what, steps_end=STEPS_END)
+        native.call_backward(ctx.library, ctx.handle, gradients, **by_what, steps_end=ctx.steps_end)
         return (None, None, None, None, *gradients)

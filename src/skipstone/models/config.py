@@ -1,0 +1,99 @@
+"""What every model is configured by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.models.networks import ACTIVATIONS
+from skipstone.models.scaling import as_scale
+
+READOUTS = ("displacement", "absolute")
+"""What a decoder can predict; see `ModelConfig.readout`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """What every model knows about its data and its size."""
+
+    dim: int
+    """Features of an observation."""
+
+    control: int = 0
+    """Control inputs: known in advance, such as actions; fed to the encoder, never predicted."""
+
+    hidden: int = 128
+    """Units of the cell and of every layer of encoder and decoder."""
+
+    layers: int = 4
+    """Layers of encoder and decoder, first and last included."""
+
+    activation: str = "relu"
+    """Between layers: `relu` for motion with kinks, such as collisions; `silu` for smooth motion,
+    which it fits up to ten times more closely."""
+
+    num_context: int = 4
+    """Observations that are read one by one before prediction starts."""
+
+    time_unit: float = 1.0
+    """Typical spacing of the training data: the model's unit of time."""
+
+    center: tuple[float, ...] = (0.0,)
+    """Center of each feature, or one for all. Subtracted from values before they are used."""
+
+    scale: tuple[float, ...] = (1.0,)
+    """Size of each feature, or one for all. Values are divided by it: the model computes with
+    numbers of size one. Losses and tolerances are in these units, predictions in the data's."""
+
+    control_center: tuple[float, ...] = (0.0,)
+    """Center of each control."""
+
+    control_scale: tuple[float, ...] = (1.0,)
+    """Size of each control."""
+
+    missing: bool = False
+    """Whether values may be missing (NaN). The encoder is then told which were observed."""
+
+    targets: tuple[int, ...] = ()
+    """Features that the tolerance and reported errors are about, by index; empty for all. The
+    others are learned and predicted all the same, as help."""
+
+    readout: str = "displacement"
+    """`displacement` decodes how far an observation has moved since the last update, exact there;
+    `absolute` decodes the observation itself. Coordinates are best moved. Images are best drawn
+    anew: with displacements, whatever was once drawn wrongly would stay."""
+
+    def __post_init__(self) -> None:
+        least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
+        for name, low in least.items():
+            require_number(name, getattr(self, name), low, whole=True)
+        require_number("time_unit", self.time_unit, above=0)
+        require_choice("readout", self.readout, READOUTS)
+        require_choice("activation", self.activation, ACTIVATIONS)
+        for name, features in (
+            ("center", self.dim),
+            ("scale", self.dim),
+            ("control_center", self.control),
+            ("control_scale", self.control),
+        ):
+            above = 0 if name.endswith("scale") else None
+            self._set(name, as_scale(name, getattr(self, name), features, above))
+        self._set("targets", _as_targets(self.targets, self.dim))
+
+    def _set(self, name: str, value: Any) -> None:
+        """JSON has lists; a config has tuples."""
+        object.__setattr__(self, name, value)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the decoder predicts displacements."""
+        return self.readout == "displacement"
+
+
+def _as_targets(targets: Any, dim: int) -> tuple[int, ...]:
+    if not isinstance(targets, list | tuple) or len(set(targets)) < len(targets):
+        raise InvalidInput(f"targets must be a list of different features; got {targets!r}.")
+    for target in targets:
+        require_number("targets, each,", target, 0, most=dim - 1, whole=True)
+    return tuple(int(target) for target in targets)
