@@ -89,4 +89,4 @@ def test_processes_that_build_at_once_build_once(tmp_path: Path) -> None:
 
 def test_sources_come_with_the_package() -> None:
     names = {path.name for path in Path(build.__file__).parent.iterdir()}
-    assert {"native.cpp", "kernels.h", "networks.h", "walk.h", "backward.h", "rollout.h"} <= names
+    assert {"native.cpp", "kernels.h", "networks.h", "records.h", "walk.h"} <= names

@@ -17,9 +17,11 @@ public:
     explicit Backward(Walk<T>& walk)
         : walk(walk), nets(walk.nets), layout(walk.layout), count(walk.every.size()),
           encoder(nets.encoder), decoder(nets.decoder), steps(nets.steps), state(nets.width),
-          first(nets.width), slope(nets.width), gates(4 * nets.width), origin(padded<T>(nets.shape.dim)),
+          first(nets.width), slope(nets.width), gates(4 * nets.width),
+          origin(padded<T>(nets.shape.dim)),
           inputs(zeros<T>(3 * nets.shape.hidden * nets.width)),
-          states(zeros<T>(3 * nets.shape.hidden * nets.width)), inputs_bias(zeros<T>(3 * nets.width)),
+          states(zeros<T>(3 * nets.shape.hidden * nets.width)),
+          inputs_bias(zeros<T>(3 * nets.width)),
           states_bias(zeros<T>(3 * nets.width)), effect(zeros<T>(nets.shape.drive * nets.width)),
           driven(zeros<T>(nets.shape.drive * nets.width)), scratch(nets.width),
           outputs(std::max(padded<T>(nets.shape.dim), (long)Lanes<T>::panel)) {
@@ -60,8 +62,8 @@ private:
 
     // The gradient of what each integral adds, from that of the sum.
     void add_driven(const T* integrals, const T* change, T* sums) const {
-        for (long j = 0; j < nets.shape.drive; j++)
-            for (long c = 0; c < nets.width; c++) sums[j * nets.width + c] += integrals[j] * change[c];
+        for (long j = 0; j < nets.shape.drive; j++, sums += nets.width)
+            for (long c = 0; c < nets.width; c++) sums[c] += integrals[j] * change[c];
     }
 
     // From the errors of observations to their lines.
@@ -82,7 +84,8 @@ private:
             }
             decoder.rest(start, stop, features, out, change);
             for (long i = start; i < stop; i++) {
-                T *at = first(points[i].knot), *along = slope(points[i].knot), *by_first = change(i);
+                T *at = first(points[i].knot), *along = slope(points[i].knot);
+                const T* by_first = change(i);
                 T offset = points[i].offset;
                 add_driven(features(i) + walk.point_drive(), by_first, driven.get());
                 for (long c = 0; c < width; c++) {

@@ -1,6 +1,6 @@
 // Matrix products for a few rows at a time, on the vectors of GCC and Clang.
 //
-// Weights are packed into panels of PANEL columns. A product keeps a tile of up to TILE rows and one
+// Weights are packed into panels of columns. A product keeps a tile of up to TILE rows and one
 // panel in registers. Every element is one sum in the order of its inputs, whatever the tile, so a
 // row's result never depends on the rows beside it.
 
@@ -230,8 +230,8 @@ __attribute__((noinline)) void outer_tile(long count, const T* const* left, long
     }
 }
 
-// The gradient of a weight and its bias: sums[o][i] += sum over rows of left[o]·right[i]. The rows of
-// `sums` are `stride` apart.
+// The gradient of a weight and its bias: sums[o][i] += sum over rows of left[o]·right[i]. The rows
+// of `sums` are `stride` apart.
 template <typename T, typename Left, typename Right>
 void add_outer(long from, long to, const Left& left, long outputs, const Right& right, long inputs,
                T* sums, T* bias, long stride = 0) {

@@ -37,8 +37,8 @@ void* run_walk(const Shape& shape, const T* const* weights, const Batch<T>& batc
 template <typename T>
 void collect(T* to, const T* from, long rows, long columns) {
     if (!to) return;
-    for (long row = 0; row < rows; row++)
-        for (long c = 0; c < columns; c++) to[row * columns + c] += from[row * padded<T>(columns) + c];
+    for (long row = 0; row < rows; row++, to += columns, from += padded<T>(columns))
+        for (long c = 0; c < columns; c++) to[c] += from[c];
 }
 
 template <typename T>
