@@ -24,14 +24,19 @@ test-bench: $(READY)
 reproduce: $(READY)
 	$(BIN)/skipstone reproduce
 
+# With all cores, then what has bars with one thread.
+ONE_THREAD := --threads 1 --folder results/one-thread --only training --only rollout \
+	--only planning --only efficiency
 bench: $(READY)
 	$(BIN)/python -m benchmarks.bench
+	$(BIN)/python -m benchmarks.bench $(ONE_THREAD)
 
 # The same with an ODE-RNN in JAX, which nothing else here needs.
 bench-jax: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[bench-jax]'
 	$(BIN)/python -m benchmarks.bench
+	$(BIN)/python -m benchmarks.bench $(ONE_THREAD)
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -42,6 +47,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[all,dev]'
+	$(BIN)/python -m skipstone.models.fast
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from benchmarks.parts import everyone, memory, planning, rollout, training
 from benchmarks.plots import draw
 from benchmarks.report import Part, machine, save, show, show_bars
 from benchmarks.settings import QUICK, Settings
+from skipstone.models.fast import build
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,6 +45,16 @@ PARTS: dict[str, Callable[[Settings], Part]] = {
 
 BUSY = 0.5
 """A load average above which other work is likely to disturb the numbers."""
+
+
+def build_seconds() -> float | None:
+    """How long the fast path takes to build on its first use; None if it cannot be built."""
+    if build.library(torch.float32) is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        began = perf_counter()
+        build.compile_library("float", Path(folder) / "float.so")
+        return perf_counter() - began
 
 
 def use_threads(threads: int) -> None:
@@ -79,6 +91,7 @@ def main(
     # In a file or a pipe, rich would assume a narrow terminal and break every line.
     console = Console(width=None if sys.stdout.isatty() else 140)
     about = {"quick": quick, "machine": machine(threads), "settings": asdict(settings)}
+    about["fast_path_build_seconds"] = None if quick else build_seconds()
     if about["machine"]["load_before"] > BUSY:
         console.print(f"The machine is busy: load {about['machine']['load_before']:.2g}.")
     began = perf_counter()

@@ -146,7 +146,7 @@ def aim_steps(
     The weights of its last layer make the spread. The bias is found by trying, with `measured` for
     the mean that it gives, since the end cuts last steps short.
     """
-    states = read_context(model, model.prepare(context, model.config.num_context))
+    _, states = read_context(model, model.prepare(context, model.config.num_context))
     network = model.step_size
     last = network if isinstance(network, torch.nn.Linear) else network.last
     last.bias.zero_()

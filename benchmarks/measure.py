@@ -13,6 +13,9 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode, addmm_flop
 
+from skipstone.models import fast
+from skipstone.models.fast import build, native
+
 Run = Callable[[], object]
 """Something to time: called again and again, its result is thrown away."""
 
@@ -74,12 +77,15 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Spread:
 
 
 def flops(run: Run) -> int:
-    """Floating-point operations of the matrix products in a call, two per multiply and add."""
+    """Floating-point operations of the matrix products in a call, two per multiply and add.
+
+    On the readable path: the fast one has the same products, but torch does not see them.
+    """
     # Counted by torch, which leaves out the in-place form.
     counter = FlopCounterMode(
         display=False, custom_mapping={torch.ops.aten.addmm_: _in_place_addmm_flop}
     )
-    with counter:
+    with counter, fast.readable_path():
         run()
     return counter.get_total_flops()
 
@@ -92,16 +98,21 @@ def peak_memory(run: Run) -> int:
     """Most bytes of tensors alive at once in a call, beyond those alive before it.
 
     By the allocator's own record, so it is exact and the same every time. The process's size
-    would include what libraries keep and what was never given back.
+    would include what libraries keep and what was never given back. What the fast path held at
+    most comes on top.
     """
     run()  # What lasts, such as the optimiser's state, is there before.
+    library = build.library(torch.float32)
+    if library is not None:
+        native.most_memory(library)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         run()
     assert record.profiler is not None
     results: Any = record.profiler.kineto_results
     events = [event for event in results.events() if event.name() == "[memory]"]
     events.sort(key=lambda event: event.start_ns())
-    return int(max(np.cumsum([event.nbytes() for event in events]), default=0))
+    peak = int(max(np.cumsum([event.nbytes() for event in events]), default=0))
+    return peak + (0 if library is None else native.most_memory(library))
 
 
 def matmuls(batch: int, observations: int, hidden: int, square: int) -> dict[str, tuple[Run, int]]:

@@ -201,8 +201,10 @@ class _MaskedStep:
             base = torch.where(keep[:, None], base, model.decoder(proposed))
             start = torch.where(keep[:, None], start, values[:, t])
             tau = torch.where(keep, tau, time[:, t])
-            errors.append(self.error_at(t + 1, state, base, start, tau))
-            error = errors[-1].detach()
+            ahead = self.error_at(t + 1, state, base, start, tau)
+            if t + 1 > first_free:
+                errors.append(ahead)
+            error = ahead.detach()
             worst = torch.where(keep, torch.maximum(worst, error), error)
         # The end cuts the last segments: only a prediction below their length is an error.
         difference = model.predict_step(state) - (time[:, last] - tau)

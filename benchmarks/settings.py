@@ -13,6 +13,12 @@ class Settings:
     batch: int = 256
     """Sequences of a training step."""
 
+    small_batch: int = 64
+    """The same for small batches, which is what presets have."""
+
+    long: int = 8000
+    """Observations of one long sequence."""
+
     many: int = 1000
     """Sequences of a large rollout, and candidates of a planner."""
 
@@ -33,6 +39,9 @@ class Settings:
 
     typical_step: float = 5
     """The mean step wherever there is only one."""
+
+    recommended_step: float = 3.5
+    """The mean step that the recommended settings reach on billiards."""
 
     planning_step: float = 4
     """The mean step of a planner's model."""
@@ -72,6 +81,8 @@ class Settings:
 
 QUICK = Settings(
     batch=8,
+    small_batch=4,
+    long=100,
     many=10,
     hidden=8,
     observations=24,

@@ -28,6 +28,15 @@ def test_files_and_functions_fit_in_the_head(path: Path) -> None:
             assert length <= LONGEST_FUNCTION, f"{node.name} has {length} lines"
 
 
+@pytest.mark.parametrize(
+    "path", sorted([*SOURCE.rglob("*.h"), *SOURCE.rglob("*.cpp")]), ids=lambda path: path.name
+)
+def test_files_of_cpp_are_no_longer(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= LONGEST_FILE
+    assert max(len(line) for line in lines) <= 100
+
+
 def test_a_class_name_means_one_thing() -> None:
     names = Counter(
         node.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,8 @@ from torch import Tensor
 from helpers import random_batch, small_pcode
 from skipstone import PCODE, Sequences, find_knots
 from skipstone.models.controls import ControlSignal, Drive
+
+pytestmark = pytest.mark.usefixtures("both_paths")
 
 
 def close(one: Tensor, other: Tensor, within: float = 1e-10) -> None:

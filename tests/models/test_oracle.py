@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 import oracle
 from helpers import forced, lengths, random_batch, small_pcode
 from skipstone import PCODE, Draws, Sequences, find_knots
+
+pytestmark = pytest.mark.usefixtures("both_paths")
 
 EXACT = 1e-10
 

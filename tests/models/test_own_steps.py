@@ -14,6 +14,8 @@ from skipstone.models.loop import TeacherForcing, walk
 from skipstone.models.pcode_training import search_policy, walk_data
 from skipstone.models.targets import Targets
 
+pytestmark = pytest.mark.usefixtures("both_paths")
+
 seeds = st.integers(0, 10_000)
 
 

@@ -24,6 +24,8 @@ from helpers import (
 from skipstone import PCODE, Draws, Knots, Sequences, find_knots
 from skipstone.models.pcode_config import READS, STEP_LOSS_WEIGHTS
 
+pytestmark = pytest.mark.usefixtures("both_paths")
+
 seeds = st.integers(0, 10_000)
 
 

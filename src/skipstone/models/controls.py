@@ -32,6 +32,10 @@ class Integrals:
         self._once = once.flatten(0, 1)
         self._twice = torch.nn.functional.pad(twice, (0, 0, 1, 0)).flatten(0, 1)
 
+    def sums(self) -> tuple[Tensor, Tensor]:
+        """Both integrals at each of the controls' times, flattened."""
+        return self._once, self._twice
+
     def between(
         self, begin: Int[Tensor, "*points"], end: Int[Tensor, "*points"]
     ) -> Float[Tensor, "*points integrals"]:
@@ -98,6 +102,21 @@ class ControlSignal:
             later = scaler.into(later)
             times, values = torch.cat([times, later_times], 1), torch.cat([values, later], 1)
         return cls(times, values, unit)
+
+    def tables(self, drive: bool) -> dict[str, Any]:
+        """What lookups need, of controls that drive segments or end them, by the names of
+        `Rollout` in `fast/rollout.h`."""
+        found = {
+            "controls": self._values.shape[2],
+            "changes": self._times.shape[1],
+            "slack": self._slack,
+            "control_times": self._times,
+            "control_values": self._values.contiguous(),
+        }
+        if not drive:
+            return {**found, "next_change": self._next_change.contiguous()}
+        once, twice = self.integrals.sums()
+        return {**found, "once": once.contiguous(), "twice": twice.contiguous()}
 
     def at(self, rows: Rows, now: Lengths) -> Tensor:
         """The controls of these rows at these times."""

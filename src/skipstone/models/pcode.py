@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from skipstone.models import fast
 from skipstone.models.arithmetic import rates_of_change, select_rows, with_inputs
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import Drive
@@ -152,9 +153,9 @@ class PCODE(SteppingModel[PCODEConfig]):
         position, velocity = state.chunk(2, dim=1)
         moved = position + velocity * (self.config.velocity_scale * lengths[:, None])
         moved = torch.cat([moved, velocity], dim=1)
-        return moved if drive is None else moved + drive.upto(lengths) @ self._drive_effect().T
+        return moved if drive is None else moved + drive.upto(lengths) @ self.drive_effect().T
 
-    def _drive_effect(self) -> Float[Tensor, "state integrals"]:
+    def drive_effect(self) -> Float[Tensor, "state integrals"]:
         """What the integrals of the controls add to the state."""
         of_position, of_velocity = self.drive.chunk(2)
         scale = self.config.velocity_scale
@@ -205,7 +206,7 @@ class PCODE(SteppingModel[PCODEConfig]):
         """The first layer's output with the controls' effect; it is affine, like the motion."""
         if integrals is None:
             return first
-        return first + integrals @ (self.decoder.first.weight @ self._drive_effect()).T
+        return first + integrals @ (self.decoder.first.weight @ self.drive_effect()).T
 
     def segments(
         self, state: State, values: Values, lengths: Lengths, drive: Drive | None = None
@@ -243,7 +244,10 @@ class PCODE(SteppingModel[PCODEConfig]):
         """Predictions of a path; nothing is integrated."""
         parts = segments.origin, segments.first, segments.slope
         integrals = None if drive is None else drive.upto(offsets).flatten(0, 1)
-        values = self.decode(*parts, index.reshape(-1), offsets.reshape(-1), integrals)
+        points = index.reshape(-1), offsets.reshape(-1)
+        values = fast.try_decode(self, parts, *points, integrals)
+        if values is None:
+            values = self.decode(*parts, *points, integrals)
         return values.reshape(*index.shape, self.config.dim), 0
 
     def decode(

@@ -112,6 +112,12 @@ class PCODEConfig(ModelConfig):
                 f"max_step must not be below min_step; got {self.max_step} < {self.min_step}."
             )
 
+    @property
+    def steps_reach_states(self) -> bool:
+        """Whether the gradient of predicted steps reaches the states, as in the paper. That of
+        ratios would pull at what the states predict."""
+        return self.step_loss == "difference"
+
     def tolerance_at(self, progress: float) -> float:
         """Tolerance, on its way from `anneal_from` to `tolerance`."""
         start = self.anneal_from

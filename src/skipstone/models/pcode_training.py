@@ -8,14 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from skipstone.models.arithmetic import laid_out, select_rows, squared_error, start_error
+from skipstone.models import fast
+from skipstone.models.arithmetic import (
+    laid_out,
+    scored_observations,
+    select_rows,
+    squared_error,
+)
 from skipstone.models.controls import Integrals
 from skipstone.models.learning import Draws, Knots, Losses
 from skipstone.models.loop import GivenKnots, Round, TeacherForcing, walk
 from skipstone.models.pcode import PCODE
 from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS
 from skipstone.models.search import Search
-from skipstone.models.targets import Targets
+from skipstone.models.targets import Fitted, Targets
 from skipstone.sequences import Sequences
 
 SHORT = 0.5
@@ -47,8 +53,41 @@ def training_loss(model: PCODE, batch: Sequences, draws: Draws) -> Losses:
     """See `PCODE.loss`."""
     config = model.config
     batch = model.prepare(batch, config.num_context + 1)
-    walked = walk_data(model, batch, draws)
-    targets = walked.targets
+    fitted = fit_lines(model, batch, draws)
+    points = max(1, len(fitted.error))
+    prediction = fitted.error.sum() / points
+    step = _step_loss(model, fitted)
+    weight = STEP_LOSS_WEIGHTS[config.step_loss]
+    total = prediction + weight * step
+    # Both are weighed like any other observation.
+    if not config.moves:
+        total = total + fitted.start.sum() / points
+    if config.overshoot and len(fitted.past):
+        past = fitted.past.clamp(max=OVERSHOOT_CAP * model.tolerance_at(draws)).sum() / points
+        total = total + config.overshoot * past
+    return Losses(
+        total=total,
+        prediction=prediction,
+        predicted=laid_out(batch, fitted.predicted, fitted.values),
+        num_points=len(fitted.error),
+        mean_step=float(fitted.length.mean()) if len(fitted.length) else 1.0,
+        num_updates=int(fitted.knots.count.sum()),
+        step=step,
+        step_weight=weight,
+        num_steps=len(fitted.length),
+    )
+
+
+def fit_lines(model: PCODE, batch: Sequences, draws: Draws) -> Fitted:
+    """The segments of a prepared batch and their errors, by the fast path where it applies."""
+    scored = scored_observations(batch, model.config.num_context)
+    fitted = fast.try_fit(model, batch, draws, model.tolerance_at(draws), scored)
+    return _fit_walk(model, batch, walk_data(model, batch, draws)) if fitted is None else fitted
+
+
+def _fit_walk(model: PCODE, batch: Sequences, walked: Walk) -> Fitted:
+    """What the lines of a walk predict."""
+    config, targets = model.config, walked.targets
     states = torch.cat([each.front.state for each in walked.rounds])
     begins = torch.cat([each.front.values for each in walked.rounds])
     lines = model.lines(states, begins)
@@ -63,29 +102,22 @@ def training_loss(model: PCODE, batch: Sequences, draws: Draws) -> Losses:
         found = model.decode(origin, lines.first, lines.slope, segment, offset, integrals)
         return found, squared_error(found, select_rows(observed, place), config.missing)
 
-    predicted, error = predict(targets.point_segment, targets.point_offset, targets.point)
-    points = max(1, len(error))
-    prediction = error.sum() / points
-    step = _step_loss(model, states, targets)
-    weight = STEP_LOSS_WEIGHTS[config.step_loss]
-    total = prediction + weight * step
-    if not config.moves:
-        total = total + start_error(decoded, begins, points)
+    chosen = select_rows(states, targets.free)
+    values, error = predict(targets.point_segment, targets.point_offset, targets.point)
+    past = error[:0]
     if config.overshoot and len(targets.past):
         _, past = predict(targets.past_segment, targets.past_offset, targets.past)
-        # Weighed like any other observation.
-        past = past.clamp(max=OVERSHOOT_CAP * model.tolerance_at(draws)).sum() / points
-        total = total + config.overshoot * past
-    return Losses(
-        total=total,
-        prediction=prediction,
-        predicted=laid_out(batch, targets.predicted, predicted),
-        num_points=len(error),
-        mean_step=float(targets.free_lengths.mean()) if len(targets.free) else 1.0,
-        num_updates=len(states),
-        step=step,
-        step_weight=weight,
-        num_steps=len(targets.free),
+    return Fitted(
+        predicted=targets.predicted,
+        values=values.detach(),
+        error=error,
+        past=past,
+        # Not the observations: what is missing there was filled in.
+        start=squared_error(decoded, begins, False),
+        step=model.predict_step(chosen if config.steps_reach_states else chosen.detach()),
+        length=targets.free_lengths,
+        cut=targets.free_cut,
+        knots=walked.knots,
     )
 
 
@@ -131,20 +163,18 @@ def search_policy(model: PCODE, batch: Sequences, draws: Draws, source: TeacherF
     )
 
 
-def _step_loss(model: PCODE, states: Tensor, targets: Targets) -> Float[Tensor, ""]:
+def _step_loss(model: PCODE, fitted: Fitted) -> Float[Tensor, ""]:
     """Mean squared error of predicted steps, over the segments whose length was free.
 
     A segment cut short by the end of its sequence or by a change of control would have gone on: its
     length is a lower bound, and only a prediction below it is an error.
     """
-    if len(targets.free) == 0:
-        return states.sum() * 0
-    states, ratio = select_rows(states, targets.free), model.config.step_loss == "ratio"
-    # The paper's reaches the states; ours would pull at what they predict.
-    step = model.predict_step(states.detach() if ratio else states)
-    length = targets.free_lengths
+    step, length = fitted.step, fitted.length
+    if len(step) == 0:
+        return fitted.error.sum() * 0
+    ratio = model.config.step_loss == "ratio"
     error = _log(step) - _log(length) if ratio else step - length
-    error = torch.where(targets.free_cut, error.clamp(max=0), error)
+    error = torch.where(fitted.cut, error.clamp(max=0), error)
     return error.square().mean()
 
 
@@ -158,4 +188,4 @@ def find_knots(model: PCODE, batch: Sequences, draws: Draws | None = None) -> Kn
     """Where a training step on this batch would update the cell: the longest segments whose error
     stays below the model's tolerance."""
     batch = model.prepare(batch, model.config.num_context + 1)
-    return walk_data(model, batch, draws or Draws()).knots
+    return fit_lines(model, batch, draws or Draws()).knots

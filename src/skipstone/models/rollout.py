@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_number
+from skipstone.models import fast
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import SAME_TIME, ControlSignal, Drive
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
@@ -32,6 +33,10 @@ def roll_out(
     unit, scaler = model.config.time_unit, model.controls_scaler
     signal = ControlSignal.after(context, controls, end, unit, scaler)
     steps = Steps(model, end, signal, step, max_updates)
+    limits = steps.reached, steps.shortest, step, max_updates
+    path = fast.try_rollout(model, context, signal, *limits)
+    if path is not None:
+        return path
     own = FreeRunning(model, signal, len(context))
     rows = torch.arange(len(context), device=context.times.device)
     front = Front(rows, context.ends, *read_context(model, context))
@@ -65,7 +70,8 @@ class Steps:
             self._choose = lambda state: state.new_full((len(state),), length)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
-        self._shortest = max(shortest, SAME_TIME) * self._unit
+        self.shortest = max(shortest, SAME_TIME) * self._unit
+        """Shortest time that may remain before a limit."""
         self._updates, self._max_updates = 0, max_updates
         self.reached = end.clone()
         """Where each row's path ends."""
@@ -78,7 +84,7 @@ class Steps:
         if self._signal is not None:
             limit = limit.minimum(self._signal.next_change(front.rows, front.knot))
         wanted = front.knot + self._choose(front.state).to(limit.dtype) * self._unit
-        following = torch.where(limit - wanted < self._shortest, limit, wanted)
+        following = torch.where(limit - wanted < self.shortest, limit, wanted)
         lengths = ((following - front.knot) / self._unit).to(front.values.dtype)
         ends = following.detach()
         if not bool((ends > front.knot).all()):

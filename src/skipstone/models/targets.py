@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from skipstone.models.arithmetic import scored_observations
+from skipstone.models.learning import Knots
 from skipstone.models.loop import Round
 from skipstone.models.typing import BatchIndex, BatchMask, BatchTimes
 from skipstone.sequences import Sequences
@@ -102,3 +104,34 @@ class Targets:
             free_lengths=(clock[rows, wanted] - begin)[chosen].to(dtype),
             free_cut=is_cut[chosen],
         )
+
+
+class Fitted(NamedTuple):
+    """What a training step compares with the data, whichever path computed it."""
+
+    predicted: BatchMask
+    """Which observations are predicted."""
+
+    values: Float[Tensor, "points dim"]
+    """The predictions, in the order of the flattened batch; without gradient."""
+
+    error: Float[Tensor, " points"]
+    """Squared error of each of them."""
+
+    past: Float[Tensor, " past"]
+    """Squared errors one observation past the end of segments; empty without `overshoot`."""
+
+    start: Float[Tensor, " segments"]
+    """Squared error where each segment begins: with the absolute readout, else of no meaning."""
+
+    step: Float[Tensor, " free"]
+    """Predicted lengths of the segments after the context."""
+
+    length: Float[Tensor, " free"]
+    """What their lengths should have been."""
+
+    cut: Bool[Tensor, " free"]
+    """True where a length is only a lower bound."""
+
+    knots: Knots
+    """Where segments begin."""
