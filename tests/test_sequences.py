@@ -220,10 +220,13 @@ def with_bad_value(bad: float) -> np.ndarray:
     ("arguments", "message"),
     [
         (
-            broken(values=with_bad_value(NAN)),
-            "values must be finite; sequence 1 has nan at index 2. Leave that observation out",
+            broken(values=with_bad_value(np.inf)),
+            "values must be finite; sequence 1 has inf at index 2. Write NaN for what was not",
         ),
-        (broken(values=with_bad_value(np.inf)), "sequence 1 has inf at index 2"),
+        (
+            broken(controls=with_bad_value(NAN)),
+            "controls must be finite; sequence 1 has nan at index 2. Controls are known at all",
+        ),
         (
             broken(controls=with_bad_value(-np.inf)),
             "controls must be finite; sequence 1 has -inf at index 2",

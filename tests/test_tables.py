@@ -223,8 +223,9 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      "2.0 in row 0. Sort it: {sort}."),
     ({"t": [2.0, 1.0, 2.0]}, {}, "an id must have one row at a time; id 'a', row 2 has 2.0, as row "
      '0. Drop one, or say which counts: duplicates="first", "last" or "mean".'),
-    ({"x": [1.0, None, 3.0]}, {}, "values and controls must be finite; id 'b', row 1 has nan in "
-     "column 'x'. Drop the row (the times show the gap), or fill it in."),
+    ({"x": [1.0, None, 3.0]}, {}, "all values of sequence 1 are NaN. Drop it."),
+    ({"x": [1.0, None, 3.0], "y": [1.0, 2.0, 3.0]}, {"values": "y", "controls": "x"},
+     "controls must be finite; id 'b', row 1 has nan in column 'x'. Fill it in."),
     ({"x": [1.0, 2.0, float("inf")]}, {}, "id 'a', row 2 has inf in column 'x'"),
     ({"t": [1.0, None, 3.0]}, {}, "each row must have a finite time; id 'b', row 1 has"),
     ({"id": ["a", None, "a"]}, {}, "each row must have an id; row 1 has none in column 'id'."),
@@ -300,7 +301,7 @@ def forecast(library: str, zone: str | None = "Europe/Berlin", **options: Any) -
     )
     data = Sequences.from_table(table, id="who", time="t", values="height", dtype=torch.float64)
     until = data.ends + torch.tensor([2.0, 3.0])
-    return data, linear_pcode(rate=1.0, step=1.5).rollout(data, until=until, **options)
+    return data, linear_pcode(rate=1.0, step=1.5).rollout(data.tail(1), until=until, **options)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -321,7 +322,7 @@ def test_a_path_can_be_asked_for_stamps() -> None:
     context, _ = forecast("polars", zone=None)
     moment = datetime(1970, 1, 1, 0, 8, 22)
     assert context.model_times(moment).tolist() == [402, 2]
-    alone = linear_pcode(1.0, 1.5).rollout(context[1], until=context[1].model_times(moment))
+    alone = linear_pcode(1.0, 1.5).rollout(context[1].tail(1), until=context[1].model_times(moment))
     for stamps in (moment, np.datetime64("1970-01-01T00:08:22"), pd.Timestamp(moment)):
         assert alone.evaluate(stamps).item() == pytest.approx(21)
     for stamps in (

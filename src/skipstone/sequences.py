@@ -248,9 +248,8 @@ class Sequences(Labelled):
 
     def replaced(self, values: Tensor, controls: Tensor | None) -> Sequences:
         """The same times with other values and controls; padding stays zero."""
-        padding = ~self.mask
-        controls = None if controls is None else cutting.zero_where(padding, controls)
-        values = cutting.zero_where(padding, values)
+        controls = None if controls is None else cutting.zero_where(~self.mask, controls)
+        values = cutting.zero_where(~self.mask, values)
         return self._trusted(self.times, values, controls, self.mask, self.about)
 
     @property

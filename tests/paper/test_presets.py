@@ -32,7 +32,7 @@ def test_the_paper_names_every_setting_of_its_model() -> None:
     tuning = {field.name for field in fields(PCODE.Config)} - {
         field.name for field in fields(RNN.Config)
     }
-    bounds = {"min_step", "max_step", "velocity_scale", "whole_steps"}
+    bounds = {"min_step", "max_step", "velocity_scale", "whole_steps", "target_step"}
     assert set(PRESETS["paper"].pcode) == tuning - bounds
 
 

@@ -92,7 +92,7 @@ def test_noise_is_on_what_is_read_and_not_on_what_is_predicted(kind: Any) -> Non
 def test_shares_of_processes_have_the_noise_of_the_whole_batch() -> None:
     train, model = random_batch(0, [9] * 6), RNN.for_data(random_batch(0, [9])).double()
     goal = objective(train, batch_size=6, noise=0.3)
-    whole = goal.losses(model, 1).errors
-    shares = [goal.losses(model, 1, rank, 2).errors for rank in range(2)]
+    whole = goal.losses(model, 1).predicted
+    shares = [goal.losses(model, 1, rank, 2).predicted for rank in range(2)]
     torch.testing.assert_close(whole[0::2], shares[0], equal_nan=True)
     torch.testing.assert_close(whole[1::2], shares[1], equal_nan=True)

@@ -158,7 +158,7 @@ class Drive:
         """`begin` is a time for each row, or one for each of its queries."""
         self._signal, self._rows, self._begin = signal, rows, begin
 
-    def upto(self, offsets: Float[Tensor, rows * queries]) -> Float[Tensor, "*_ integrals"]:
+    def upto(self, offsets: Float[Tensor, "rows ..."]) -> Float[Tensor, "rows ..."]:
         """Integrals from the beginning to so long after it, in the model's unit of time."""
         begin = self._begin if self._begin.ndim == 2 else self._begin[:, None]
         along = offsets.to(begin.dtype) * self._signal.unit
@@ -187,7 +187,7 @@ def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> 
     if callable(controls):
         count = max(1, int(((until - context.ends) / unit).max().ceil()))
     else:
-        shape = tuple(getattr(controls, "shape", ()))
+        shape: tuple[int, ...] = tuple(getattr(controls, "shape", ()))
         if len(shape) not in (2, 3):
             raise InvalidInput(
                 "controls must be a pair of times and values, values alone, (time, control) or "

@@ -19,6 +19,7 @@ from skipstone.models.arithmetic import (
     with_observed,
 )
 from skipstone.models.base import SteppingModel
+from skipstone.models.controls import Drive
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
 from skipstone.models.networks import ResidualMLP
@@ -100,7 +101,7 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return torch.ones_like(state[:, 0])
 
     def segments(
-        self, state: State, values: Values, lengths: Lengths, drive: None = None
+        self, state: State, values: Values, lengths: Lengths, drive: Drive | None = None
     ) -> tuple[ODERNNSegments, int]:
         """Integrate across each interval."""
         ends, calls = integrate(self.dynamics, state, lengths[:, None], self.config)
@@ -110,7 +111,7 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         self,
         state: State,
         lengths: Lengths,
-        drive: None = None,
+        drive: Drive | None = None,
         segments: ODERNNSegments | None = None,
     ) -> State:
         """Let the state flow, unless a segment has done so already."""
@@ -129,7 +130,11 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return values + decoded - self.decoder(state) if self.config.moves else decoded
 
     def predict(
-        self, segments: ODERNNSegments, index: BatchIndex, offsets: BatchTimes, drive: None = None
+        self,
+        segments: ODERNNSegments,
+        index: BatchIndex,
+        offsets: BatchTimes,
+        drive: Drive | None = None,
     ) -> tuple[BatchValues, Int[Tensor, " batch"]]:
         """Predictions of a path; times inside an interval take an integration of their own."""
         flat, offset = index.reshape(-1), offsets.reshape(-1)

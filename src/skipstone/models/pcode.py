@@ -90,6 +90,9 @@ class PCODE(SteppingModel[PCODEConfig]):
     takes_missing: ClassVar[bool] = True
     chooses_steps: ClassVar[bool] = True
 
+    found_tolerance: Tensor
+    """Tolerance as a target step has it so far."""
+
     def __init__(self, config: PCODEConfig):
         super().__init__(config)
         hidden, layers = config.hidden, config.layers

@@ -19,6 +19,7 @@ from skipstone.models.arithmetic import (
 )
 from skipstone.models.base import SteppingModel
 from skipstone.models.config import ModelConfig
+from skipstone.models.controls import Drive
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
 from skipstone.models.networks import ResidualMLP
@@ -97,7 +98,7 @@ class RNN(SteppingModel[RNNConfig]):
         return torch.ones_like(state[:, 0])
 
     def segments(
-        self, state: State, values: Values, lengths: Lengths, drive: None = None
+        self, state: State, values: Values, lengths: Lengths, drive: Drive | None = None
     ) -> tuple[RNNSegments, int]:
         """One decoding per interval."""
         displacement = self._displacement(state, values, lengths[:, None])
@@ -117,7 +118,7 @@ class RNN(SteppingModel[RNNConfig]):
         self,
         state: State,
         lengths: Lengths,
-        drive: None = None,
+        drive: Drive | None = None,
         segments: RNNSegments | None = None,
     ) -> State:
         """Nothing changes between updates."""
@@ -129,7 +130,11 @@ class RNN(SteppingModel[RNNConfig]):
         return predicted, with_observed(predicted, self.config.missing)
 
     def predict(
-        self, segments: RNNSegments, index: BatchIndex, offsets: BatchTimes, drive: None = None
+        self,
+        segments: RNNSegments,
+        index: BatchIndex,
+        offsets: BatchTimes,
+        drive: Drive | None = None,
     ) -> tuple[BatchValues, int]:
         """Predictions of a path; nothing is integrated."""
         fraction = offsets / segments.lengths[index]

@@ -149,7 +149,7 @@ def train_job(job: Job, data: TaskData, root: Path, **settings: Any) -> Run:
         if "target_step" in options:
             options["target_step"] *= job.finer
     torch.manual_seed(job.seed)
-    model = kind.for_data(data.train, **options)
+    model = kind.for_data(data.train, **options)  # pyright: ignore[reportArgumentType]
     return fit(
         model,
         data.train,
