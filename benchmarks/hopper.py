@@ -50,10 +50,11 @@ def episodes(count: int, hold: int, seed: int) -> Sequences:
     values, controls = [], []
     for episode in range(count):
         observation, _ = env.reset(seed=seed * 1_000_000 + episode)
-        seen, done = [], []
+        seen, done, actions = [], [], []
         for step in range(OBSERVATIONS):
             if step % hold == 0:
-                action = rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+                actions.append(rng.uniform(-1, 1, env.action_space.shape).astype(np.float32))
+            action = actions[-1]
             seen.append(observation)
             done.append(action)
             observation = env.step(action)[0]
@@ -65,6 +66,7 @@ def episodes(count: int, hold: int, seed: int) -> Sequences:
 def scaled_error(model: Any, test: Sequences) -> tuple[float, float]:
     """Error of rollouts in scaled units, and updates per rollout."""
     count = model.config.num_context
+    assert test.controls is not None
     with torch.inference_mode():
         context = test.head(count)
         controls = test.times[:, count:], test.controls[:, count:]
@@ -94,7 +96,7 @@ def run(kind: Any, options: dict[str, Any], hold: int, seed: int, steps: int) ->
 
 def main() -> None:
     """Train all, and write what came out after each."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Controls that change at every step")
     parser.add_argument("--hold", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=1_500)

@@ -136,7 +136,9 @@ class ScriptedPCODE(PCODE):
     def update(self, state: Tensor, encoded: Tensor) -> Tensor:
         return state + torch.tensor([0.0, 1.0], dtype=state.dtype)
 
-    def move(self, state: Tensor, lengths: Tensor, *more: object) -> Tensor:
+    def move(
+        self, state: Tensor, lengths: Tensor, drive: object = None, segments: object = None
+    ) -> Tensor:
         return state
 
     def predict_step(self, state: Tensor) -> Tensor:

@@ -63,6 +63,7 @@ def masked_training_step(
             by = by.to(dtype)[:, None]
             push = torch.zeros_like(state)
             if driven:
+                assert controls is not None
                 push = controls[:, index] @ model.drive.T
             force = config.velocity_scale * push[:, half:]
             h = h + (config.velocity_scale * h_dot + push[:, :half]) * by + force * by**2 / 2

@@ -12,6 +12,7 @@ import pytest
 
 import skipstone
 from helpers import run_cli
+from skipstone.console import short_number
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     assert [wall["batch"] for wall in evaluation["wall_times"]] == [1, 256]
     listed = run_cli("runs", runs).out
     assert "lines-rnn-smoke-seed0" in listed
-    assert f"{evaluation['sample_mse']['value']:.3g}" in listed
+    assert short_number(evaluation["sample_mse"]["value"]) in listed
 
 
 def test_ctrl_c_says_how_to_resume_and_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -373,7 +373,7 @@ def test_times_between_two_ticks_are_refused_where_ticks_are_coarse() -> None:
         data = Sequences.from_table(
             pa.table({"t": stamps, "x": [0.0, 1.0]}), time="t", values="x", dtype=torch.float64
         )
-        path = linear_pcode(1.0, 1.0).rollout(data, until=data.ends + 1)
+        path = linear_pcode(1.0, 1.0).rollout(data.tail(1), until=data.ends + 1)
         with pytest.raises(InvalidInput, match=re.escape(message)):
             path.to_table(every=0.5)
         assert path.to_table(every=1.0).num_rows == 1
@@ -383,7 +383,7 @@ def test_times_between_two_ticks_are_refused_where_ticks_are_coarse() -> None:
 def test_dates_can_be_asked_for_by_date() -> None:
     table = pa.table({"t": pa.array([1, 2], pa.date32()), "x": [0.0, 1.0]})
     data = Sequences.from_table(table, time="t", values="x", dtype=torch.float64)
-    path = linear_pcode(1.0, 1.0).rollout(data, until=data.model_times(date(1970, 1, 5)))
+    path = linear_pcode(1.0, 1.0).rollout(data.tail(1), until=data.model_times(date(1970, 1, 5)))
     out = path.to_table([date(1970, 1, 4), date(1970, 1, 5)])
     assert out.column_names == ["t", "x"]
     assert out["t"].to_pylist() == [date(1970, 1, 4), date(1970, 1, 5)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -24,7 +26,7 @@ def context(control: float = 0.0) -> Sequences:
     return Sequences.from_array(values, controls=torch.full((2, 4, 1), control).double())
 
 
-def driven(**options: object) -> PCODE:
+def driven(**options: Any) -> PCODE:
     return small_pcode(0, control=1, control_effect="drive", **options)
 
 

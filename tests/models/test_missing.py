@@ -30,6 +30,7 @@ def close(one: Tensor, other: Tensor, within: float = 1e-9) -> None:
 def test_predictions_are_in_the_units_of_the_data(kind: Any) -> None:
     """Data in other units, far from zero: the same model says the same in those units."""
     data = random_batch(0, [9, 9, 9], control=1)
+    assert data.controls is not None
     factor, shift = torch.tensor([1e5, 1e-5]).double(), torch.tensor([-3e5, 7e-5]).double()
     other = Sequences(data.times, data.values * factor + shift, data.controls * 40 - 3)
     one, two = build(kind, data), build(kind, other)

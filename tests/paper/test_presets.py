@@ -22,7 +22,7 @@ def test_the_papers_schedule_decays_every_5000_steps() -> None:
         0,
         "difference",
     )
-    assert options.pop("tolerance") == AUTO
+    assert (options.pop("tolerance"), options.pop("scaling")) == (AUTO, "none")
     constant = PCODE.Config(dim=1, tolerance=1e-5, **options)
     assert constant.tolerance_at(0.0) == constant.tolerance_at(1.0) == 1e-5
 
@@ -53,7 +53,7 @@ def test_options_go_only_to_models_that_have_them() -> None:
     assert "solver" in paper.options(ODERNN)
     assert "solver" not in paper.options(PCODE)
     assert "tolerance" in paper.options(PCODE)
-    assert set(paper.options(RNN)) == {"hidden"}
+    assert set(paper.options(RNN)) == {"hidden", "scaling"}
 
 
 def test_motion_is_shown_but_not_by_the_paper_nor_of_large_films() -> None:

@@ -244,7 +244,7 @@ def forget_checksum(run: Run) -> None:
             lambda run: (run.folder / "config.json").write_text(
                 json.dumps({**run.config, "format": 1})
             ),
-            "must have format 2; it has format 1, of another version of skipstone. Train it again",
+            "must have format 3; it has format 1, of another version of skipstone. Train it again",
         ),
         (
             lambda run: (run.folder / "weights.safetensors").unlink(),
@@ -294,11 +294,18 @@ def test_short_and_few_sequences_are_explained_before_the_split(
         fit(fresh(RNN, data), data[:3], folder=tmp_path / "run", **OPTIONS)
 
 
-@pytest.mark.parametrize("scale", [1e3, 5e-3])
-def test_values_far_from_one_are_warned_of(scale: float, data: Sequences, tmp_path: Path) -> None:
-    far = Sequences(data.times, scale * data.values, mask=data.mask)
-    with pytest.warns(UserWarning, match="values should be of size about 1"):
-        fit(fresh(RNN, far), far, folder=tmp_path / "run", **{**OPTIONS, "recipe": RECIPE})
+def test_units_do_not_change_what_is_learned(data: Sequences, tmp_path: Path) -> None:
+    """Features at 1e5 and 1e-5 beside each other train as well as features at 1."""
+    units = torch.tensor([1e5, 1e-5], dtype=torch.float64)
+    far = Sequences(data.times, data.values.double() * units, mask=data.mask)
+    errors = []
+    for part, size in ((data, torch.ones(2)), (far, units)):
+        model = fresh(RNN, part)
+        folder = tmp_path / str(float(size[0]))
+        fit(model, part, folder=folder, **{**OPTIONS, "recipe": RECIPE})
+        predicted = model.in_data_units(model.loss(part).predicted)
+        errors.append(float(((predicted - part.values) / size).square().nanmean()))
+    assert errors[1] == pytest.approx(errors[0], rel=0.01)
 
 
 def test_a_full_disk_is_explained(

@@ -70,13 +70,16 @@ def predict(
     return path, path.evaluate(batch.times[:, count:])
 
 
-def roll_out_all(model: Model[Any], sequences: Sequences, step: float | None = None) -> Rollouts:
-    """Roll out every sequence, batch by batch."""
+def roll_out_all(
+    model: Model[Any], sequences: Sequences, step: float | None = None, *, scaled: bool = False
+) -> Rollouts:
+    """Roll out every sequence, batch by batch. Errors are in the data's units, or `scaled`, where
+    features of different sizes count the same."""
     count = model.config.num_context
     errors, knots, evaluations = [], [], []
     for batch in _batches(model, sequences):
         path, predicted = predict(model, batch, step)
-        errors.append(_errors(model, batch, predicted))
+        errors.append(_errors(model, batch, predicted, scaled))
         knots.append(path.knots)
         evaluations.append(path.num_evaluations)
     return Rollouts(
@@ -104,9 +107,13 @@ def _batches(model: Model[Any], sequences: Sequences) -> Iterator[Sequences]:
         yield sequences[start : start + BATCH].to(device)
 
 
-def _errors(model: Model[Any], batch: Sequences, predicted: Tensor) -> Float[Tensor, "batch time"]:
+def _errors(
+    model: Model[Any], batch: Sequences, predicted: Tensor, scaled: bool = False
+) -> Float[Tensor, "batch time"]:
     """Squared errors of predictions after the context, averaged over the target features."""
     observed = batch.to(dtype=predicted.dtype).values[:, model.config.num_context :]
+    if scaled:
+        observed, predicted = (model.values_scaler.into(part) for part in (observed, predicted))
     if model.config.targets:
         targets = list(model.config.targets)
         observed, predicted = observed[..., targets], predicted[..., targets]

@@ -187,7 +187,7 @@ def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> 
     if callable(controls):
         count = max(1, int(((until - context.ends) / unit).max().ceil()))
     else:
-        shape: tuple[int, ...] = tuple(getattr(controls, "shape", ()))
+        shape: tuple[int, ...] = (*getattr(controls, "shape", ()),)
         if len(shape) not in (2, 3):
             raise InvalidInput(
                 "controls must be a pair of times and values, values alone, (time, control) or "

@@ -164,10 +164,11 @@ class Trainee(lightning.LightningModule):
             self.show("training", self.state.step / self.objective.recipe.steps, details)
 
     def _validate(self) -> None:
-        """Roll out from the context: the error that a user of the model will see."""
+        """Roll out from the context: the error that a user of the model will see, in scaled units,
+        so that each feature counts."""
         self.model.eval()
         with torch.no_grad():
-            errors = roll_out_all(self.model, self.validation).errors
+            errors = roll_out_all(self.model, self.validation, scaled=True).errors
         self.model.train()
         error = float(errors.values.sum() / errors.observed.sum())
         state, recipe = self.state, self.objective.recipe

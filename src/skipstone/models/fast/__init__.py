@@ -108,6 +108,8 @@ def library_for(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
     """The library for these values, if this model can use it."""
     applies = (
         _ENABLED.get()
+        # Lower precision is asked for.
+        and not torch.is_autocast_enabled("cpu")
         and values.device.type == "cpu"
         and values.dtype in build.PRECISIONS
         and _is_plain(model)
