@@ -30,7 +30,8 @@ def test_moments_pass_through_the_observations(name: str) -> None:
 
 def test_models_start_from_the_context_and_are_told_of_the_shot() -> None:
     sizes = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
-    models = {"PC-ODE": PCODE.from_config(sizes), "RNN": RNN.from_config(sizes)}
+    pcode = PCODE.from_config({**sizes, "control_effect": "update"})
+    models = {"PC-ODE": pcode, "RNN": RNN.from_config(sizes)}
     example = make_example("shots", models, row=3)
     begin = (CONTEXT - 1) * FINE
     assert np.ptp(example.track[: begin + 1], axis=0).max() == 0

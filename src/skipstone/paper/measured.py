@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ def measure_runs(
         if key not in data:
             # One task at a time: all of them together would not fit in a small memory.
             data = {key: task_data(run)}
-        kind = (key, *run.config["model"].items())
+        kind = (key, json.dumps(run.config["model"], sort_keys=True))
         measured.append(Measured(run, measure_run(run, data[key], timing and kind not in timed)))
         timed.add(kind)
     progress("evaluating", 1.0)
