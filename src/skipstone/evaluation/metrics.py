@@ -17,6 +17,7 @@ from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
 from skipstone.evaluation.rollouts import Errors, Rollouts, roll_out_all, teacher_forced_errors
 from skipstone.evaluation.timing import WallTime, time_rollouts
+from skipstone.evaluation.validity import ValidTime, valid_times
 from skipstone.models.base import Model, require_sequences
 from skipstone.sequences import Sequences
 
@@ -67,6 +68,9 @@ class Evaluation:
 
     horizon_mse: tuple[Estimate, ...]
     """Error of rollouts by horizon: at the first observation after the context, the second, ..."""
+
+    valid_times: tuple[ValidTime, ...]
+    """How long rollouts stay close to the truth, for two meanings of close."""
 
     constant_steps: tuple[ConstantStep, ...]
     """Rollouts at constant steps, for comparison; empty for models that do not choose theirs."""
@@ -128,6 +132,7 @@ def evaluate(
         updates=bootstrap.ratio(rollouts.updates, one_each),
         function_evaluations=bootstrap.ratio(rollouts.evaluations, one_each),
         horizon_mse=tuple(bootstrap.ratios(rollouts.errors.values, rollouts.errors.observed)),
+        valid_times=valid_times(model, sequences, bootstrap),
         constant_steps=tuple(
             _constant_steps(model, sequences, bootstrap) if model.chooses_steps else ()
         ),

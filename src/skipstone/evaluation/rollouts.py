@@ -13,6 +13,7 @@ from torch import Tensor
 
 from skipstone.models.arithmetic import scored_observations, squared_error
 from skipstone.models.base import Model
+from skipstone.models.scaling import Scaler
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 
@@ -71,15 +72,19 @@ def predict(
 
 
 def roll_out_all(
-    model: Model[Any], sequences: Sequences, step: float | None = None, *, scaled: bool = False
+    model: Model[Any],
+    sequences: Sequences,
+    step: float | None = None,
+    *,
+    scaler: Scaler | None = None,
 ) -> Rollouts:
-    """Roll out every sequence, batch by batch. Errors are in the data's units, or `scaled`, where
-    features of different sizes count the same."""
+    """Roll out every sequence, batch by batch. Errors are in the data's units, or in those of a
+    `scaler`, where features of different sizes count the same."""
     count = model.config.num_context
     errors, knots, evaluations = [], [], []
     for batch in _batches(model, sequences):
         path, predicted = predict(model, batch, step)
-        errors.append(_errors(model, batch, predicted, scaled))
+        errors.append(_errors(model, batch, predicted, scaler))
         knots.append(path.knots)
         evaluations.append(path.num_evaluations)
     return Rollouts(
@@ -108,12 +113,12 @@ def _batches(model: Model[Any], sequences: Sequences) -> Iterator[Sequences]:
 
 
 def _errors(
-    model: Model[Any], batch: Sequences, predicted: Tensor, scaled: bool = False
+    model: Model[Any], batch: Sequences, predicted: Tensor, scaler: Scaler | None = None
 ) -> Float[Tensor, "batch time"]:
     """Squared errors of predictions after the context, averaged over the target features."""
     observed = batch.to(dtype=predicted.dtype).values[:, model.config.num_context :]
-    if scaled:
-        observed, predicted = (model.values_scaler.into(part) for part in (observed, predicted))
+    if scaler is not None:
+        observed, predicted = scaler.into(observed), scaler.into(predicted)
     if model.config.targets:
         targets = list(model.config.targets)
         observed, predicted = observed[..., targets], predicted[..., targets]

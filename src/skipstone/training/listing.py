@@ -64,6 +64,8 @@ def evaluation_table(content: dict[str, Any]) -> Table:
 def _measures(content: dict[str, Any]) -> Iterator[list[str]]:
     named = {name: content[name] for name in HEADLINES} | (content["alignment"] or {})
     named |= {f"seconds per rollout of {w['batch']}": w["seconds"] for w in content["wall_times"]}
+    for valid in content.get("valid_times", ()):
+        named[f"valid prediction time, {valid['share']:.0%}"] = valid["time"]
     for name, estimate in named.items():
         if isinstance(estimate, dict) and estimate.get("value") is not None:
             low, high = short_number(estimate["low"]), short_number(estimate["high"])

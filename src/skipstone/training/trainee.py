@@ -168,7 +168,9 @@ class Trainee(lightning.LightningModule):
         so that each feature counts."""
         self.model.eval()
         with torch.no_grad():
-            errors = roll_out_all(self.model, self.validation, scaled=True).errors
+            errors = roll_out_all(
+                self.model, self.validation, scaler=self.model.values_scaler
+            ).errors
         self.model.train()
         error = float(errors.values.sum() / errors.observed.sum())
         state, recipe = self.state, self.objective.recipe
