@@ -121,7 +121,9 @@ def test_a_horizon_trains_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyP
         lambda self, batch, *a: (widths.append(batch.times.shape), original(self, batch, *a))[1],
     )
     usual = trainee.roll_out_all
-    monkeypatch.setattr(trainee, "roll_out_all", lambda m, s: (rolled.append(s), usual(m, s))[1])
+    monkeypatch.setattr(
+        trainee, "roll_out_all", lambda m, s, **more: (rolled.append(s), usual(m, s, **more))[1]
+    )
     run = fit(model, log, folder=tmp_path / "run", horizon=5, **OPTIONS)
     assert run.config["horizon"] == 5
     assert set(widths) == {(8, 9)}
