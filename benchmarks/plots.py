@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.report import number
 from skipstone.drawing.style import FAINT, GREY, PALETTE, look, new_figure, save_figure
-from skipstone.files import read_json
 from skipstone.paper.figures.models import model_colour
+from skipstone.records import read_record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ COLOURS = {title: model_colour(title) for title in ("PC-ODE", "RNN")}
 
 def draw(file: Path, folder: Path) -> list[Path]:
     """All pictures that the file has data for."""
-    parts = read_json(file)["parts"]
+    parts = read_record(file, dict[str, Any])["parts"]
     drawn = []
     with look():
         if "growth" in parts:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Spread, ratio
-from skipstone.files import write_json
+from skipstone.records import write_json
 from skipstone.training.run import provenance
 
 Samples = dict[str, list[float]]

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from skipstone.errors import InvalidInput
+from skipstone.signals import terminable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -115,11 +116,12 @@ def short_number(value: float | None) -> str:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Print how to resume after Ctrl-C: typer would end the command without a word."""
+    """Print how to resume after Ctrl-C or SIGTERM: typer would end the command without a word."""
     import typer
 
     try:
-        yield
+        with terminable():
+            yield
     except KeyboardInterrupt as stop:
         typer.echo(str(stop) or "interrupted", err=True)
         raise typer.Exit(130) from None

@@ -1,27 +1,43 @@
-"""Atomic files: written beside their place, then moved."""
+"""Files that are whole or not there: written beside their place, synced, then moved."""
 
 from __future__ import annotations
 
-import json
+import errno
 import os
+import re
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from skipstone.errors import InvalidInput
+
+_PARTIAL = re.compile(r"\..*\.(?P<pid>\d+)@(?P<host>[^@]*)\.[0-9a-f]{8}\.partial")
+"""Names of temporary files: `.NAME.PID@HOST.RANDOM.partial`."""
+
+_ABANDONED = 24 * 3600.0
+"""Seconds after which the temporary file of another machine counts as left behind."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; the file replaces `path` when the block succeeds."""
+    """A temporary name to write to; the file replaces `path` when the block succeeds.
+
+    Its content is on the disk before its name is: after a power loss `path` is the old file or the
+    new one. What dead processes left in the folder is removed.
+    """
     make_folder(path.parent)
     try:
-        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+        clear_partials(path.parent)
+        owner = f"{os.getpid()}@{_host()}"
+        beside = path.with_name(f".{path.name}.{owner}.{uuid.uuid4().hex[:8]}.partial")
         try:
             yield beside
+            _sync_file(beside)
             os.replace(beside, path)
+            _sync_folder(path.parent)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
@@ -29,11 +45,66 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, unless they exist."""
+    """Make a folder and its parents, unless they exist; their names are on the disk then."""
     try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _sync_folder(folder.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def clear_partials(folder: Path) -> None:
+    """Remove temporary files whose processes are gone: nobody will move them to their places."""
+    for path in folder.iterdir():
+        found = _PARTIAL.fullmatch(path.name)
+        if found and _is_left_behind(path, int(found["pid"]), found["host"]):
+            path.unlink(missing_ok=True)
+
+
+def _is_left_behind(path: Path, pid: int, host: str) -> bool:
+    if host == _host() and os.name == "posix":
+        return not is_alive(pid)
+    try:
+        return time.time() - path.stat().st_mtime > _ABANDONED
+    except FileNotFoundError:
+        return False
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine exists."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # It is somebody else's.
+        return True
+    return True
+
+
+def _host() -> str:
+    return re.sub(r"[^\w.-]", "_", socket.gethostname())
+
+
+def _sync_file(path: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk. Not every system can be asked."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:
@@ -43,20 +114,33 @@ def _unwritable(path: Path, error: OSError) -> InvalidInput:
     )
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file if it is there; its name is gone from the disk then."""
+    try:
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            _sync_folder(path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, atomically."""
     with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_bytes(content)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file, atomically, in a form that diffs well."""
-    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file; raise if it is damaged."""
+def read_bytes(path: Path) -> bytes:
+    """All of a file at once. Whatever is said about a file has to be said about these bytes: the
+    next reading may be of another file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} must be JSON; it is damaged or was edited: {error}.") from None
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"{path} must be a file that can be read; {error.strerror or error}."
+        ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 
-from helpers import Said, run_cli
+from helpers import Said, edit_json, run_cli
 from skipstone import Run, load
 from skipstone.own_data.tablefiles import TableColumns
 
@@ -178,9 +177,7 @@ def test_bad_forecasts_are_one_line(log: Path) -> None:
         "--interval", "0.9",
     )  # fmt: skip
     assert "skipstone.calibrate" in said.err
-    config = json.loads(Path("runs/x/config.json").read_text())
-    del config["data"]["columns"]
-    Path("runs/x/config.json").write_text(json.dumps(config))
+    edit_json(Path("runs/x/config.json"), lambda config: config["data"].pop("columns"))
     said = run_cli(
         "forecast", "runs/x", "log.csv", "--until", "+2h", "--every", "1h", "--out", "f.csv"
     )

@@ -17,6 +17,7 @@ from skipstone.paper.jobs import Job
 from skipstone.paper.measured import Measured
 from skipstone.paper.tasks import find_task, record, task_options
 from skipstone.paper.tasks.base import CONTEXT
+from skipstone.records import write_sealed
 from skipstone.training.run import METRICS, Run
 
 KINDS = {title_of(model): name for name, model in MODELS.items()}
@@ -38,6 +39,26 @@ def run_config(job: Job) -> dict[str, Any]:
     }
 
 
+def run_result(config_sha256: str, **changes: Any) -> dict[str, Any]:
+    """How a training ended that never began."""
+    return {
+        "format": FORMAT,
+        "steps": 10,
+        "best_step": 10,
+        "validation_error": 0.5,
+        "training_loss": 0.25,
+        "wall_seconds": 90.0,
+        "seed": 0,
+        "config_sha256": config_sha256,
+        "weights_sha256": "00ff",
+        "finished": "2026-01-01T00:00:00Z",
+        "version": "0.1.0",
+        "commit": "c0ffee",
+        "machine": {},
+        **changes,
+    }
+
+
 def measured(
     folder: Path,
     model: str = "PC-ODE",
@@ -54,8 +75,7 @@ def measured(
     options = {"hidden": hidden} if hidden != 128 else {}
     job = Job(task=task, model=KINDS[model], seed=seed, finer=finer, options=options)
     folder = folder / job.name
-    folder.mkdir(parents=True)
-    (folder / CONFIG).write_text(json.dumps(run_config(job)), encoding="utf-8")
+    write_sealed(folder / CONFIG, json.loads(json.dumps(run_config(job))))
     with (folder / METRICS).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["step", "mean_step", "validation_error"])

@@ -15,9 +15,10 @@ import own_models
 import pytest
 
 import skipstone.paper.grid as grid_module
+from helpers import edit_json
 from skipstone import InvalidInput
 from skipstone.cli import main
-from skipstone.models.storage import read_tensors
+from skipstone.models.tensors import read_tensors
 from skipstone.paper.grid import Outcome, run_grid
 from skipstone.paper.jobs import Job, make_grid, run_job
 from skipstone.training.run import CHECKPOINT, Run
@@ -69,8 +70,9 @@ def test_jobs_that_fail_or_die_leave_the_others_running(
     again = run_grid([RNN, plain], tmp_path, progress=False)
     assert [(outcome.before, outcome.failure) for outcome in again] == [(True, None)] * 2
     # A folder that holds the same name with another recipe is not what was asked for.
-    config = tmp_path / RNN.name / "config.json"
-    config.write_text(config.read_text().replace('"batch_size": 16', '"batch_size": 17'))
+    edit_json(
+        tmp_path / RNN.name / "config.json", lambda config: config["recipe"].update(batch_size=17)
+    )
     assert not grid_module._is_finished(RNN, tmp_path)
 
 

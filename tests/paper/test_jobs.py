@@ -10,6 +10,7 @@ from typing import Any
 import own_models
 import pytest
 
+from helpers import edit_json
 from skipstone import PCODE, InvalidInput
 from skipstone.models.registry import MODELS
 from skipstone.paper.jobs import Job, evaluate_run, make_grid, run_job, task_data
@@ -99,7 +100,6 @@ def test_a_job_is_recorded_and_its_data_can_be_made_again(tmp_path: Path) -> Non
 
 def test_runs_on_other_data_are_explained(tmp_path: Path) -> None:
     run = run_job(Job(task=TASK, model="rnn", preset="smoke", steps=4), tmp_path, **QUIET)
-    path = run.folder / "config.json"
-    path.write_text(path.read_text().replace('"task"', '"source"'))
+    edit_json(run.folder / "config.json", lambda config: config["data"].pop("task"))
     with pytest.raises(InvalidInput, match=r"was not trained on a task\. Use skipstone\.evaluate"):
         evaluate_run(Run(run.folder))

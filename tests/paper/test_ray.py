@@ -14,7 +14,7 @@ import own_models
 import pytest
 from test_grid import FOREIGN, PCODE, RNN, TASK, foreign_folder
 
-from skipstone.models.storage import read_tensors
+from skipstone.models.tensors import read_tensors
 from skipstone.paper.grid import run_grid
 from skipstone.paper.jobs import Job
 from skipstone.training.run import CHECKPOINT

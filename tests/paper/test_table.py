@@ -8,11 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scripted import run_config
+from scripted import run_config, run_result
 
 from skipstone.paper.jobs import Job
 from skipstone.paper.measured import Measured
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
+from skipstone.records import write_sealed
 from skipstone.training.run import Run
 
 
@@ -24,12 +25,10 @@ def _measured(
     root: Path, task: str, kind: str, sample_mse: float, *, seed: int = 0, hidden: int = 128
 ) -> Measured:
     folder = root / f"{task}-{kind}-{hidden}-{seed}"
-    folder.mkdir()
     options = {"hidden": hidden} if hidden != 128 else {}
     config = run_config(Job(task=task, model=kind, seed=seed, options=options))
-    result = {"steps": 10, "wall_seconds": 90.0, "commit": "c0ffee", "weights_sha256": "00ff"}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "result.json").write_text(json.dumps(result))
+    seal = write_sealed(folder / "config.json", json.loads(json.dumps(config)))
+    write_sealed(folder / "result.json", run_result(seal))
     evaluation: dict[str, Any] = {
         "test_mse": _estimate(2e-5),
         "sample_mse": _estimate(sample_mse),

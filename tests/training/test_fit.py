@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import skipstone.training.trainee as trainee
-from helpers import random_batch
+from helpers import edit_json, random_batch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Recipe, Run, Sequences, fit, load
-from skipstone.models.storage import read_tensors
+from skipstone.models.tensors import read_tensors
 
 RECIPE = Recipe(steps=12, batch_size=8, validate_every=4, checkpoint_every=3)
 OPTIONS: dict[str, Any] = {"recipe": RECIPE, "progress": False, "device": "cpu"}
@@ -65,6 +65,7 @@ def test_every_model_trains_and_loads_back(kind: Any, data: Sequences, tmp_path:
     assert run.result["steps"] == 12
     assert {"version", "commit", "machine", "wall_seconds", "seed"} <= set(run.result)
     assert sorted(path.name for path in run.folder.iterdir()) == [
+        ".lock",  # Of nobody; see locks.py for why it stays.
         "config.json",
         "metrics.csv",
         "result.json",
@@ -214,9 +215,8 @@ def run(data: Sequences, tmp_path: Path) -> Run:
     return fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
 
 
-def forget_checksum(run: Run) -> None:
-    """Take the result with its checksum away, to see what else notices."""
-    (run.folder / "result.json").unlink()
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
 
 
 @pytest.mark.parametrize(
@@ -227,43 +227,31 @@ def forget_checksum(run: Run) -> None:
             lambda run: (run.folder / "config.json").write_text("{"),
             "config.json must be JSON; it is damaged or was edited",
         ),
-        (lambda run: (run.folder / "config.json").write_text("[]"), "must describe a model"),
         (
-            lambda run: (run.folder / "config.json").write_text(
-                json.dumps({**run.config, "model": {"kind": "lstm"}})
+            lambda run: edit_json(
+                run.folder / "config.json", lambda config: config.update(model={"kind": "lstm"})
             ),
             "there is no model 'lstm'. Use pcode, rnn, odernn, latentode",
         ),
         (
-            lambda run: (run.folder / "config.json").write_text(
-                json.dumps({**run.config, "model": {**run.config["model"], "hidden": 10}})
+            lambda run: edit_json(
+                run.folder / "config.json", lambda config: config["model"].update(hidden=10)
             ),
             "must hold the weights of the rnn in config.json; size mismatch",
         ),
         (
-            lambda run: (run.folder / "config.json").write_text(
-                json.dumps({**run.config, "format": 1})
+            lambda run: edit_json(
+                run.folder / "config.json", lambda config: config.update(format=3)
             ),
-            "must have format 3; it has format 1, of another version of skipstone. Train it again",
+            "must have format 4; it has format 3, of another version of skipstone. A finished one",
         ),
         (
             lambda run: (run.folder / "weights.safetensors").unlink(),
             "has no weights.safetensors: only its numbers are kept",
         ),
         (
-            lambda run: (run.folder / "weights.safetensors").write_bytes(
-                (run.folder / "weights.safetensors").read_bytes()[:-9]
-            ),
-            "is not the file that was written with this folder (its checksum differs)",
-        ),
-        (
-            lambda run: (
-                forget_checksum(run),
-                (run.folder / "weights.safetensors").write_bytes(
-                    (run.folder / "weights.safetensors").read_bytes()[:-9]
-                ),
-            ),
-            "weights.safetensors must be a safetensors file; it is damaged",
+            lambda run: cut_short(run.folder / "weights.safetensors"),
+            "it was cut short, edited or replaced: its checksum differs",
         ),
     ],
 )

@@ -13,7 +13,7 @@ import torch
 import skipstone.training.trainee as trainee
 from helpers import random_batch
 from skipstone import PCODE, RNN, InvalidInput, Recipe, Run, Sequences, fit, load
-from skipstone.models.storage import read_tensors
+from skipstone.models.tensors import read_tensors
 
 RECIPE = Recipe(steps=6, batch_size=8, validate_every=3, checkpoint_every=2)
 OPTIONS: dict[str, Any] = {"recipe": RECIPE, "progress": False, "device": "cpu"}

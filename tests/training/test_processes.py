@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from skipstone.models.storage import read_tensors
+from skipstone.models.tensors import read_tensors
 from skipstone.training.run import Run
 
 SCRIPT = Path(__file__).with_name("train_script.py")

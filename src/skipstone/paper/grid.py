@@ -5,6 +5,7 @@ Every job is independent and resumes from its own folder, so a grid needs no mem
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -24,10 +25,12 @@ import torch
 
 from skipstone.console import Progress, show_progress
 from skipstone.errors import InvalidInput, require_number
-from skipstone.files import write_text
+from skipstone.files import remove_file, write_text
+from skipstone.locks import locked
 from skipstone.models.registry import MODELS
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.tasks.registry import find_task
+from skipstone.signals import Terminated, terminable
 from skipstone.training.fit import check_hardware, require_lightning
 from skipstone.training.run import Run
 
@@ -63,7 +66,8 @@ def run_grid(
     """Train and evaluate all jobs, each in its folder below `root`.
 
     What is finished is skipped, and what was interrupted is resumed. A job that fails leaves the
-    others running; its reason is in its outcome and its traceback in `root/logs`.
+    others running; its reason is in its outcome and its traceback in `root/logs`. One grid at a
+    time runs in a folder. Ctrl-C and SIGTERM have every job save its state and end.
 
     `workers` is how many run at a time: by default one per core, or on Ray as many as fit. They
     share the cores, `cores // workers` threads each. `ray` is the address of a Ray cluster, for
@@ -75,8 +79,14 @@ def run_grid(
     outcomes = {job.name: Outcome(job, Run(root / job.name), before=True) for job in jobs}
     settings = {"device": device, "precision": precision, "progress": False}
     if waiting := [job for job in jobs if not _is_finished(job, root)]:
-        with show_progress(progress) as show:
-            failures = _run_all(waiting, root, _pool(ray, workers, settings), settings, show)
+        pool = _pool(ray, workers, settings)
+        with (
+            contextlib.closing(pool),
+            locked(root, "run a grid in"),
+            terminable(),
+            show_progress(progress) as show,
+        ):
+            failures = _run_all(waiting, root, pool, settings, show)
         for job in waiting:
             outcomes[job.name] = Outcome(job, Run(root / job.name), failures[job.name])
     return list(outcomes.values())
@@ -130,7 +140,6 @@ def _run_all(
         ) from None
     finally:
         pool.stop()
-        pool.close()
     return failures
 
 
@@ -142,7 +151,10 @@ def _modules(job: Job) -> list[str]:
 
 def _show_running(job: Job, root: Path, show: Progress) -> None:
     """How far a job's last validation says it is."""
-    rows = Run(root / job.name).metrics
+    try:
+        rows = Run(root / job.name).metrics
+    except InvalidInput:  # The job itself will say so.
+        return
     if rows:
         show(job.name, rows[-1]["step"] / job.recipe.steps, f"loss {rows[-1]['training_loss']:.2e}")
 
@@ -155,7 +167,7 @@ def _failure(future: futures.Future[Any], log: Path) -> str | None:
         found = ("its process ended abruptly (out of memory?)", "")
     except Exception as error:  # Its machine is gone.
         found = (str(error).strip().partition("\n")[0], str(error))
-    log.unlink(missing_ok=True)
+    remove_file(log)
     if found is None:
         return None
     reason, details = found
@@ -173,7 +185,7 @@ def work(
         for module in modules:
             import_module(module)
         run_job(job, root, **settings)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated):
         return "it was interrupted. Run the same again, and it goes on", ""
     except InvalidInput as error:
         return str(error), ""

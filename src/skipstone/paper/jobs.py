@@ -13,7 +13,7 @@ import torch
 
 from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
 from skipstone.evaluation.metrics import evaluate
-from skipstone.files import write_json
+from skipstone.locks import locked
 from skipstone.models.base import Model
 from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.registry import MODELS
@@ -23,7 +23,7 @@ from skipstone.paper.tasks.load import TaskData, load_task
 from skipstone.paper.tasks.registry import TASKS, find_task
 from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
-from skipstone.training.run import EVALUATION, Run
+from skipstone.training.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +184,10 @@ def _steps_in_time(finer: int) -> dict[str, float]:
 
 def evaluate_run(run: Run, data: TaskData | None = None, timing: bool = True) -> dict[str, Any]:
     """Evaluate a run on its task's test data, and keep the numbers beside its weights."""
-    content = measure_run(run, task_data(run) if data is None else data, timing)
-    write_json(run.folder / EVALUATION, content)
+    data = task_data(run) if data is None else data
+    with locked(run.folder, "evaluate"):
+        content = measure_run(run, data, timing)
+        run.keep_evaluation(content)
     return content
 
 

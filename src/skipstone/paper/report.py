@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from skipstone.console import Progress, silent
 from skipstone.drawing.style import save_figure
 from skipstone.errors import InvalidInput
-from skipstone.files import read_json, write_json, write_text
+from skipstone.files import write_text
 from skipstone.paper.examples import Example, make_example, make_examples
 from skipstone.paper.figures.collisions import updates_and_collisions
 from skipstone.paper.figures.hero import hero
@@ -23,8 +23,10 @@ from skipstone.paper.figures.videos import write_example
 from skipstone.paper.groups import OURS, by_model, by_task, comparable, measure
 from skipstone.paper.measured import Measured
 from skipstone.paper.page import VIDEO_TYPES, FigureCard, TableCard, VideoCard, write_page
+from skipstone.paper.pool.schemas import read_planning
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
 from skipstone.paper.tasks.registry import TASKS
+from skipstone.records import write_json
 from skipstone.training.run import provenance
 
 if TYPE_CHECKING:
@@ -252,7 +254,7 @@ def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[s
             "there must be results of planning to draw, by models of shots. Get some: skipstone "
             "plan; with --from-scratch, train shots."
         )
-    content = read_json(path)
+    content = read_planning(path)
     known = {run.run.result["weights_sha256"] for run in measured}
     strange = [m["run"] for m in content["models"].values() if m["weights_sha256"] not in known]
     if strange:

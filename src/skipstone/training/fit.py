@@ -14,10 +14,11 @@ import math
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,25 @@ import torch
 
 from skipstone.console import Progress, show_progress
 from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
-from skipstone.files import write_json
+from skipstone.files import remove_file
+from skipstone.locks import locked
 from skipstone.models.base import Model, require_sequences
-from skipstone.models.storage import (
-    FORMAT,
-    RESULT,
-    WEIGHTS,
-    describe_model,
-    sha256,
-    write_tensors,
-)
+from skipstone.models.storage import FORMAT, RESULT, WEIGHTS, describe_model
+from skipstone.models.tensors import write_tensors
+from skipstone.records import write_sealed
 from skipstone.sequences import Sequences
+from skipstone.signals import stop_saying
 from skipstone.training.cuts import fixed_windows, keep_apart
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
-from skipstone.training.run import CHECKPOINT, Run, provenance, start_folder
+from skipstone.training.run import (
+    CHECKPOINT,
+    Run,
+    is_first_process,
+    provenance,
+    require_free,
+    start_folder,
+)
 
 VALIDATION_SEQUENCES = 512
 """Sequences that a validation rolls out at most: enough to rank weights, cheap enough to repeat."""
@@ -70,6 +75,8 @@ def fit(
     returns a finished one at once, with that run's weights in `model`; `overwrite=True` starts
     over. Without a `folder` it is a temporary one, which is told. Initial weights are the
     model's own: call `torch.manual_seed` before building it if they are to be the same each time.
+    One process at a time trains in a folder. Ctrl-C and SIGTERM end a training after the step it is
+    in, with everything saved.
 
     With a `horizon`, training is on windows of `num_context + horizon` observations, drawn anew
     each epoch, and validation rolls out fixed windows of that length: for long logs. Sequences
@@ -85,28 +92,30 @@ def fit(
     require_seed(seed)
     window = _window(model, horizon)
     train, validation = _parts(model, train, validation, window, seed)
-    config = {
-        "format": FORMAT,
-        "model": describe_model(model),
-        "recipe": asdict(recipe),
-        "horizon": horizon,
-        "seed": seed,
-        "data": {**(data or {}), **_fingerprints(train, validation)},
-    }
-    run = start_folder(_place(folder, devices), json.loads(json.dumps(config)), overwrite)
-    if run.finished:
-        kept = run.load()
-        model.load_state_dict(kept.state_dict())
-        model.calibration = kept.calibration
-        return run
-    model.calibration = None  # Of other weights.
-    if window is not None:
-        validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
-    options = {"accelerator": device, "devices": devices, "precision": precision}
-    with show_progress(progress is True) as bar:
-        show = bar if isinstance(progress, bool) else progress
-        _train(model, Objective(train, recipe, seed, window), validation, run, options, show)
+    source = {**(data or {}), **_fingerprints(train, validation)}
+    config = _config(model, recipe, horizon=horizon, seed=seed, data=source)
+    run = Run(_place(folder, devices))
+    if overwrite or not run.holds_finished(config):
+        if window is not None:
+            validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
+        options = {"accelerator": device, "devices": devices, "precision": precision}
+        objective = Objective(train, recipe, seed, window)
+        require_free(run.folder)
+        with locked(run.folder, "train in") if is_first_process() else nullcontext():
+            start_folder(run.folder, config, overwrite)
+            if not run.finished:  # Another process may have finished it in the meantime.
+                _train_shown(model, objective, validation, run, options, progress)
+                return run
+    kept = run.load()
+    model.load_state_dict(kept.state_dict())
+    model.calibration = kept.calibration
     return run
+
+
+def _config(model: Model[Any], recipe: Recipe, **more: Any) -> dict[str, Any]:
+    """What `config.json` says of a training, as JSON has it: with lists for tuples."""
+    described = {"format": FORMAT, "model": describe_model(model), "recipe": asdict(recipe)}
+    return json.loads(json.dumps({**described, **more}))
 
 
 def _window(model: Model[Any], horizon: int | None) -> int | None:
@@ -160,6 +169,21 @@ def fingerprint(sequences: Sequences) -> str:
     return digest.hexdigest()[:16]
 
 
+def _train_shown(
+    model: Model[Any],
+    objective: Objective,
+    validation: Sequences,
+    run: Run,
+    options: dict[str, Any],
+    progress: bool | Progress,
+) -> None:
+    """Train with a progress bar, or with a function that is told."""
+    model.calibration = None  # Of other weights.
+    with show_progress(progress is True) as bar:
+        show = bar if isinstance(progress, bool) else progress
+        _train(model, objective, validation, run, options, show)
+
+
 def _train(
     model: Model[Any],
     objective: Objective,
@@ -175,29 +199,33 @@ def _train(
     from skipstone.training.trainee import Trainee, tensorboard
 
     source = provenance()
-    trainee = Trainee(
-        model, objective, validation[:VALIDATION_SEQUENCES], run.folder / CHECKPOINT, show
-    )
-    with _interruptible(trainee), _quiet_lightning():
-        trainer = lightning.Trainer(
-            **options,
-            strategy="ddp" if options["devices"] > 1 else "auto",
-            max_steps=objective.recipe.steps - trainee.state.step,
-            gradient_clip_val=objective.recipe.gradient_clip or None,
-            logger=tensorboard(run.folder),
-            enable_progress_bar=False,
-            enable_checkpointing=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            num_sanity_val_steps=0,
-        )
-        trainer.fit(trainee)
-    if not trainer.is_global_zero:
+    trainee = Trainee(model, objective, validation[:VALIDATION_SEQUENCES], run, show)
+    if not trainee.done:
+        with _interruptible(trainee), _quiet_lightning():
+            trainer = lightning.Trainer(
+                **options,
+                strategy="ddp" if options["devices"] > 1 else "auto",
+                max_steps=objective.recipe.steps - trainee.state.step,
+                gradient_clip_val=objective.recipe.gradient_clip or None,
+                logger=tensorboard(run.folder),
+                enable_progress_bar=False,
+                enable_checkpointing=False,
+                enable_model_summary=False,
+                use_distributed_sampler=False,
+                num_sanity_val_steps=0,
+            )
+            try:
+                trainer.fit(trainee)
+            except SystemExit:  # Lightning's answer to a SIGTERM that came before the first step.
+                if not trainee.interrupted:
+                    raise
+    if not is_first_process():
         raise SystemExit(0)
     if trainee.interrupted:
-        raise KeyboardInterrupt(
+        stop_saying(
             f"stopped after step {trainee.state.step}; everything is in {run.folder}. Start the "
-            "same training again to resume it."
+            "same training again to resume it.",
+            trainee.interrupted,
         )
     _finish(trainee, run, source)
 
@@ -219,40 +247,39 @@ def _quiet_lightning() -> Iterator[None]:
 def _finish(trainee: Any, run: Run, source: dict[str, Any]) -> None:
     """Write the best weights and the result, then drop the checkpoint."""
     state = trainee.state
-    weights = run.folder / WEIGHTS
-    write_tensors(weights, state.best_weights, {"kind": run.config["model"]["kind"]})
+    kind = run.config["model"]["kind"]
+    checksum = write_tensors(run.folder / WEIGHTS, state.best_weights, {"kind": kind})
     trainee.model.load_state_dict(state.best_weights)
     result = {
+        "format": FORMAT,
         "steps": state.step,
         "best_step": state.best_step,
         "validation_error": state.best_error if math.isfinite(state.best_error) else None,
         "training_loss": state.recent_loss,
         "wall_seconds": round(state.wall_seconds, 1),
         "seed": run.config["seed"],
-        "weights_sha256": sha256(weights),
+        "config_sha256": run.identity,
+        "weights_sha256": checksum,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **source,
     }
-    write_json(run.folder / RESULT, result)
-    (run.folder / CHECKPOINT).unlink(missing_ok=True)
+    write_sealed(run.folder / RESULT, result)
+    remove_file(run.folder / CHECKPOINT)
 
 
 @contextmanager
 def _interruptible(trainee: Any) -> Iterator[None]:
-    """Ctrl-C ends the training after the step it is in, so that what is saved is consistent."""
-
-    def stop(number: int, frame: Any) -> None:
-        trainee.interrupted = True
-
-    try:
-        before = signal.signal(signal.SIGINT, stop)
-    except ValueError:  # Not in the main thread: whoever is decides about Ctrl-C.
-        yield
-        return
+    """Ctrl-C and SIGTERM end the training after the step it is in."""
+    before: dict[int, Any] = {}
+    # Not in the main thread, whoever is decides about signals.
+    if threading.current_thread() is threading.main_thread():
+        stopping = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, trainee.stop) for number in stopping}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def check_hardware(device: str, devices: int, precision: str) -> None:

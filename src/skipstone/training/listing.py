@@ -44,7 +44,7 @@ def _row(run: Run, notes: list[str]) -> list[str]:
         steps = f"{run.result['steps']}{'' if run.has_weights else '*'}"
         minutes, error = run.result["wall_seconds"] / 60, run.result["validation_error"]
         return [data, steps, f"{minutes:.1f}", short_number(error), *numbers]
-    except InvalidInput as error:
+    except (InvalidInput, OSError) as error:
         notes.append(str(error))
         return ["", "unreadable", *[""] * 5]
 

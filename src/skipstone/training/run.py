@@ -15,12 +15,25 @@ from typing import Any
 import torch
 
 from skipstone.errors import InvalidInput
-from skipstone.files import read_json, write_json
+from skipstone.files import read_bytes, remove_file
 from skipstone.models.base import Model
-from skipstone.models.storage import CALIBRATION, CONFIG, RESULT, WEIGHTS, load, read_config
+from skipstone.models.storage import (
+    CALIBRATION,
+    CONFIG,
+    RESULT,
+    WEIGHTS,
+    load,
+    read_config,
+    read_result,
+)
+from skipstone.records import read_record, require_schema, seal_of, write_json, write_sealed
+from skipstone.training.schemas import EvaluationRecord, TrainingRecord
 
 METRICS, CHECKPOINT, EVALUATION = "metrics.csv", "checkpoint.safetensors", "evaluation.json"
 TENSORBOARD = "tensorboard"
+
+EVALUATION_FORMAT = 1
+"""Number of the format of `evaluation.json`."""
 
 
 @dataclass(frozen=True, init=False)
@@ -36,17 +49,27 @@ class Run:
     def config(self) -> dict[str, Any]:
         """What was trained, on what, and how."""
         config = read_config(self.folder)
-        if not {"recipe", "seed", "data"} <= set(config):
+        if "recipe" not in config:
             raise InvalidInput(
                 f"{self.folder / CONFIG} must describe a training; it is of a model that was saved "
                 "by hand. Load it with skipstone.load(folder)."
             )
+        require_schema(config, TrainingRecord, str(self.folder / CONFIG))
         return config
+
+    @property
+    def identity(self) -> str:
+        """Checksum of its config: what its checkpoint and its result have to belong to."""
+        return seal_of(self.config)
 
     @property
     def finished(self) -> bool:
         """Whether the training came to its end."""
         return (self.folder / RESULT).is_file()
+
+    def holds_finished(self, config: dict[str, Any]) -> bool:
+        """Whether the folder holds a finished training with this very config."""
+        return (self.folder / CONFIG).is_file() and self.finished and self.config == config
 
     @property
     def result(self) -> dict[str, Any]:
@@ -56,7 +79,7 @@ class Run:
                 f"{self.folder} has no {RESULT}: its training has not finished. Start the same "
                 "training again to resume it."
             )
-        return read_json(self.folder / RESULT)
+        return read_result(self.folder)
 
     @property
     def has_weights(self) -> bool:
@@ -67,7 +90,19 @@ class Run:
     def evaluation(self) -> dict[str, Any]:
         """Its measurements on test data; empty if there are none."""
         path = self.folder / EVALUATION
-        return read_json(path) if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        content = read_record(path, EvaluationRecord)
+        if content.pop("format") != EVALUATION_FORMAT:
+            raise InvalidInput(
+                f"{path} must have format {EVALUATION_FORMAT}. Remove it, and measure again: "
+                "skipstone evaluate"
+            )
+        return content
+
+    def keep_evaluation(self, content: dict[str, Any]) -> None:
+        """Write its measurements on test data."""
+        write_json(self.folder / EVALUATION, {"format": EVALUATION_FORMAT, **content})
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -75,8 +110,13 @@ class Run:
         path = self.folder / METRICS
         if not path.is_file():
             return []
-        with path.open(encoding="utf-8", newline="") as file:
-            return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file)]
+        try:
+            rows = csv.DictReader(read_bytes(path).decode().splitlines())
+            return [{name: float(x) for name, x in row.items()} for row in rows]
+        except (ValueError, TypeError, csv.Error) as error:
+            raise InvalidInput(
+                f"{path} must be a table of numbers; it is damaged or was edited: {error}."
+            ) from None
 
     def load(self) -> Model[Any]:
         """The trained model, in evaluation mode."""
@@ -85,7 +125,7 @@ class Run:
 
 def list_runs(root: Path) -> list[Run]:
     """All runs below a folder, by name."""
-    return [Run(path.parent) for path in sorted(root.rglob(CONFIG)) if path.is_file()]
+    return [Run(path.parent) for path in sorted(root.rglob(CONFIG)) if not path.is_dir()]
 
 
 def provenance() -> dict[str, Any]:
@@ -130,24 +170,35 @@ def _commit() -> str | None:
         return None
 
 
-def start_folder(folder: Path, config: dict[str, Any], overwrite: bool = False) -> Run:
-    """A run folder for this configuration: new, or one that has the very same."""
-    run = Run(folder)
+def is_first_process() -> bool:
+    """Whether this is the first process of a training, which locks and writes its folder. Further
+    ones come later, and find what it has written."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def require_free(folder: Path) -> None:
+    """Raise unless a folder is a run, or empty, or not there."""
+    if (folder / CONFIG).is_file() or not folder.is_dir():
+        return
+    if any(not path.name.startswith(".") for path in folder.iterdir()):
+        raise InvalidInput(f"{folder} is not empty and not a run. Choose another folder.")
+
+
+def start_folder(folder: Path, config: dict[str, Any], overwrite: bool = False) -> None:
+    """Make a folder a run of this configuration, unless it already is one."""
+    require_free(folder)
     if (folder / CONFIG).is_file():
-        # Further processes of one training come later, and find what the first has written.
-        if overwrite and os.environ.get("LOCAL_RANK", "0") == "0":
+        if overwrite and is_first_process():
             _clear(folder)
-        elif (before := run.config) != config:
+        elif (before := Run(folder).config) != config:
             raise InvalidInput(
                 f"{folder} holds a run with another {' and '.join(_differing(before, config))}. "
                 "Choose another folder, or replace the run: overwrite=True."
             )
         else:
-            return run
-    elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
-        raise InvalidInput(f"{folder} is not empty and not a run. Choose another folder.")
-    write_json(folder / CONFIG, config)
-    return run
+            return
+    require_schema(config, TrainingRecord, "what a run is told about its training")
+    write_sealed(folder / CONFIG, config)
 
 
 def _differing(before: dict[str, Any], config: dict[str, Any]) -> list[str]:
@@ -157,6 +208,7 @@ def _differing(before: dict[str, Any], config: dict[str, Any]) -> list[str]:
 
 def _clear(folder: Path) -> None:
     """Remove the files of a run but its config, and nothing else that lies beside them."""
-    for name in (WEIGHTS, CALIBRATION, RESULT, METRICS, CHECKPOINT, EVALUATION):
-        (folder / name).unlink(missing_ok=True)
+    # The result first: without it the folder holds a training that has not finished.
+    for name in (RESULT, EVALUATION, CHECKPOINT, CALIBRATION, WEIGHTS, METRICS):
+        remove_file(folder / name)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

@@ -13,8 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from skipstone.errors import InvalidInput
 from skipstone.files import write_text
-from skipstone.models.storage import read_tensors, write_tensors
+from skipstone.models.tensors import read_tensors, write_tensors
+from skipstone.records import parse_json, require_schema
+from skipstone.training.schemas import ProgressRecord
 
 
 @dataclass
@@ -68,28 +71,71 @@ class TrainingState:
             self.stale += 1
 
     def numbers(self) -> dict[str, Any]:
-        """Everything but the tensors, as JSON."""
+        """Everything but the tensors, as JSON, which has no infinity: that is a text."""
         skipped = {"best_weights"}
-        return {name: value for name, value in vars(self).items() if name not in skipped}
+        numbers = {name: value for name, value in vars(self).items() if name not in skipped}
+        rows = [{name: _as_json(value) for name, value in row.items()} for row in self.rows]
+        return {name: _as_json(value) for name, value in numbers.items()} | {"rows": rows}
+
+    @classmethod
+    def from_numbers(cls, numbers: dict[str, Any]) -> TrainingState:
+        """The same, back from JSON."""
+        rows = [{name: float(value) for name, value in row.items()} for row in numbers["rows"]]
+        finite = {name: float(numbers[name]) for name in ("best_error", "recent_loss")}
+        return cls(**{**numbers, **finite, "rows": rows})
+
+
+def _as_json(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def save_checkpoint(
-    path: Path, state: TrainingState, model: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    state: TrainingState,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    training: str,
 ) -> None:
-    """Write everything that resuming needs into one file, so that no kill can split it."""
+    """Write everything that resuming needs into one file, so that no kill can split it; `training`
+    is the identity of the run that it belongs to."""
     tensors = {f"model.{name}": weight for name, weight in model.state_dict().items()}
     tensors |= {f"best.{name}": weight for name, weight in state.best_weights.items()}
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
-    write_tensors(path, tensors, {"progress": json.dumps(state.numbers())})
+    progress = json.dumps(state.numbers(), allow_nan=False)
+    write_tensors(path, tensors, {"training": training, "progress": progress})
 
 
 def load_checkpoint(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, training: str
 ) -> TrainingState:
     """Put weights and optimiser back as they were, and return where the training stood."""
     tensors, notes = read_tensors(path)
-    state = TrainingState(**json.loads(notes["progress"]))
+    if notes.get("training") != training:
+        raise InvalidInput(
+            f"{path} must be of the training beside it; it is of another. Copy it again, or remove "
+            "it to start over."
+        )
+    progress = parse_json(notes.get("progress", "").encode(), f"the progress in {path}")
+    require_schema(progress, ProgressRecord, f"the progress in {path}")
+    state = TrainingState.from_numbers(progress)
+    try:
+        _restore(tensors, state, model, optimizer)
+    except (RuntimeError, ValueError, KeyError, TypeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InvalidInput(
+            f"{path} must hold the weights and the optimiser of its training; {reason}"
+        ) from None
+    return state
+
+
+def _restore(
+    tensors: dict[str, Tensor],
+    state: TrainingState,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+) -> None:
+    """Give the tensors of a checkpoint back to whom they belong."""
     moments: dict[int, dict[str, Tensor]] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -106,7 +152,6 @@ def load_checkpoint(
     model.load_state_dict(weights)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    return state
 
 
 def write_metrics(path: Path, rows: list[dict[str, float]]) -> None:

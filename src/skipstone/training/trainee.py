@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,11 +22,12 @@ from skipstone.errors import InvalidInput
 from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Model
 from skipstone.models.learning import Losses
-from skipstone.models.storage import WEIGHTS, write_tensors
+from skipstone.models.storage import WEIGHTS
+from skipstone.models.tensors import write_tensors
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, share_of_mean
 from skipstone.training.recipe import OPTIMIZERS
-from skipstone.training.run import METRICS, TENSORBOARD
+from skipstone.training.run import CHECKPOINT, METRICS, TENSORBOARD, Run
 from skipstone.training.state import (
     TrainingState,
     load_checkpoint,
@@ -57,22 +60,32 @@ class Trainee(lightning.LightningModule):
         model: Model[Any],
         objective: Objective,
         validation: Sequences,
-        checkpoint: Path,
+        run: Run,
         show: Progress,
     ):
         super().__init__()
         self.model = model
         self.objective = objective
         self.validation = validation
-        self.checkpoint = checkpoint
+        self.checkpoint, self.identity = run.folder / CHECKPOINT, run.identity
         self.show, self.shown = show, 0.0
-        self.interrupted = False
+        self.interrupted = 0
         recipe = objective.recipe
         self.optimizer = OPTIMIZERS[recipe.optimizer](model.parameters(), lr=recipe.learning_rate)
         self.state = TrainingState()
-        if checkpoint.is_file():
-            self.state = load_checkpoint(checkpoint, model, self.optimizer)
+        if self.checkpoint.is_file():
+            self.state = load_checkpoint(self.checkpoint, model, self.optimizer, self.identity)
         self._clock = time.monotonic()
+
+    def stop(self, number: int, frame: Any) -> None:
+        """Handle a signal: end after the step that is running, so that what is saved is whole."""
+        self.interrupted = self.interrupted or number
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps are taken, or patience has run out."""
+        recipe = self.objective.recipe
+        return self.state.step >= recipe.steps or 0 < recipe.patience <= self.state.stale
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """The recipe's, whose learning rate is set before each step as a function of its number."""
@@ -85,8 +98,11 @@ class Trainee(lightning.LightningModule):
         )
 
     def on_train_start(self) -> None:
-        """Start the clock: setting up is not training."""
+        """Start the clock, since setting up is not training; and take SIGTERM back from Lightning,
+        which would end the training without a checkpoint."""
         self._clock = time.monotonic()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self.stop)
 
     def training_step(self, step: int, index: int) -> Tensor:
         """The loss of one step."""
@@ -149,11 +165,20 @@ class Trainee(lightning.LightningModule):
         self._show(last)
         if last or state.step % recipe.validate_every == 0:
             self._validate()
-        early = recipe.patience > 0 and state.stale >= recipe.patience
-        if last or early or self.interrupted or state.step % recipe.checkpoint_every == 0:
+        stopped = self._anyone_interrupted()
+        if self.done or stopped or state.step % recipe.checkpoint_every == 0:
             self._save()
-        if early or self.interrupted:
+        if self.done or stopped:
             self.trainer.should_stop = True
+
+    def _anyone_interrupted(self) -> bool:
+        """Whether a signal has reached one of the processes: all of them stop at the same step."""
+        interrupted = bool(self.interrupted)
+        if self.trainer.world_size > 1:
+            decide = self.trainer.strategy.reduce_boolean_decision
+            interrupted = decide(interrupted, all=False)
+            self.interrupted = self.interrupted or int(interrupted)
+        return interrupted
 
     def _show(self, last: bool) -> None:
         """Move the progress bar, not at every step: drawing takes time."""
@@ -191,7 +216,7 @@ class Trainee(lightning.LightningModule):
         self.state.wall_seconds = self._elapsed()
         self._clock = time.monotonic()
         if self.trainer.is_global_zero:
-            save_checkpoint(self.checkpoint, self.state, self.model, self.optimizer)
+            save_checkpoint(self.checkpoint, self.state, self.model, self.optimizer, self.identity)
             write_metrics(self.checkpoint.parent / METRICS, self.state.rows)
 
     def _elapsed(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pages import ROOT
-from skipstone.models.storage import sha256
+from skipstone.models.tensors import open_tensors
 from skipstone.paper.pool.results import results_markdown
 
 PAGE = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -16,4 +16,4 @@ def test_numbers_on_the_page_are_the_recorded_ones() -> None:
     assert results_markdown(content) in PAGE
     for name, model in content["models"].items():
         weights = ROOT / "weights" / model["run"] / "weights.safetensors"
-        assert sha256(weights) == model["weights_sha256"], name
+        assert open_tensors(weights).sha256 == model["weights_sha256"], name

@@ -12,9 +12,9 @@ import numpy as np
 from skipstone.console import markdown_table, show_progress, text_table
 from skipstone.drawing.style import save_figure, write_video
 from skipstone.errors import InvalidInput, require_seed
-from skipstone.files import read_json, write_json
+from skipstone.files import remove_file
 from skipstone.models.registry import MODELS, find_kind, title_of
-from skipstone.models.storage import WEIGHTS, sha256
+from skipstone.models.storage import load_hashed
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
 from skipstone.paper.pool.experiment import (
@@ -25,7 +25,9 @@ from skipstone.paper.pool.experiment import (
     run_experiment,
 )
 from skipstone.paper.pool.game import TrueScore
+from skipstone.paper.pool.schemas import PLANNING_FORMAT, read_planning
 from skipstone.paper.tasks.shots import POCKET_RADIUS, SHOTS, random_tables
+from skipstone.records import write_json
 from skipstone.training.run import Run, list_runs, provenance
 
 if TYPE_CHECKING:
@@ -100,11 +102,12 @@ def report_experiment(
     It takes over what an interrupted one has found. With `only_new` it also takes over finished
     results of the same weights, tables and rollouts. `tell` is called with a line about each.
     """
-    models = {name: run.load() for name, run in runs.items()}
+    loaded = {name: load_hashed(run.folder) for name, run in runs.items()}
+    models = {name: model for name, (model, _) in loaded.items()}
     about = {
         name: {
             "run": run.folder.name,
-            "weights_sha256": sha256(run.folder / WEIGHTS),
+            "weights_sha256": loaded[name][1],
             "commit": provenance()["commit"],
         }
         for name, run in runs.items()
@@ -122,7 +125,8 @@ def report_experiment(
     def keep(results: Kept) -> None:
         done.update({name: one for name, one in about.items() if name in results})
         found = [result for name in done for result in results[name]]
-        write_json(unfinished, {"settings": asdict(settings), "models": done, "results": found})
+        about_all = {"settings": asdict(settings), "models": done, "results": found}
+        write_json(unfinished, {"format": PLANNING_FORMAT, **about_all})
 
     try:
         with show_progress() as progress:
@@ -134,8 +138,8 @@ def report_experiment(
         ) from None
     content["models"] = about
     content.update(provenance())
-    write_json(out / RESULTS, content)
-    unfinished.unlink(missing_ok=True)
+    write_json(out / RESULTS, {"format": PLANNING_FORMAT, **content})
+    remove_file(unfinished)
     save_figure(draw_success(content), out / FIGURE)
     return results_table(content)
 
@@ -145,7 +149,7 @@ def _recorded(
 ) -> dict[str, tuple[list[dict[str, Any]], str]]:
     """Results in a file of contestants with the same weights, and the commit they played with, by
     the names that they have now."""
-    content = read_json(file) if file.is_file() else {}
+    content = read_planning(file) if file.is_file() else {}
     if content.get("settings") != asdict(settings):
         return {}
     found = {}

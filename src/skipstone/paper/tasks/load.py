@@ -6,6 +6,7 @@ A cached file is named by a hash of everything that decides its content.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import warnings
 import zipfile
@@ -32,6 +33,9 @@ from skipstone.sequences import Sequences
 
 PATIENCE = 1.0
 """Seconds after which progress is shown."""
+
+LAYOUT = 2
+"""Number of the layout of cached files: those of another one are not looked at."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError)
 """What reading a truncated or altered file can raise."""
@@ -138,6 +142,7 @@ def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recor
 
 def _identity(task: Task, options: Options) -> str:
     content = {"task": task.name, "version": task.version, "options": asdict(options)}
+    content["layout"] = LAYOUT
     return json.dumps(content, sort_keys=True)
 
 
@@ -147,13 +152,27 @@ def _write(path: Path, identity: str, recording: Recording) -> None:
     arrays |= {f"events.{field.name}": getattr(events, field.name) for field in fields(Events)}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     with replacing(path) as beside, beside.open("wb") as file:
-        np.savez_compressed(file, identity=identity, **arrays)
+        np.savez_compressed(file, identity=identity, sha256=_checksum(arrays), **arrays)
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """Of names, types, shapes and content of arrays. The archive's own is 32 bits, and is not
+    always looked at."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.data.cast("B") if array.size else b"")
+    return digest.hexdigest()
 
 
 def _read(path: Path, identity: str) -> Recording:
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        if str(file["identity"]) != identity:
-            raise ValueError("it holds another recording")
-        events = Events(*(file[f"events.{field.name}"] for field in fields(Events)))
-        controls = file.get("controls")
-        return Recording(file["times"], file["values"], controls, file["keep"], events)
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if str(arrays.pop("identity")) != identity:
+        raise ValueError("it holds another recording")
+    if str(arrays.pop("sha256", "")) != _checksum(arrays):
+        raise ValueError("its checksum differs")
+    events = Events(*(arrays[f"events.{field.name}"] for field in fields(Events)))
+    controls = arrays.get("controls")
+    return Recording(arrays["times"], arrays["values"], controls, arrays["keep"], events)

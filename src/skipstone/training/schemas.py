@@ -1,0 +1,107 @@
+"""What the JSON files of a training have to hold; they may hold more.
+
+Annotations are evaluated here, unlike elsewhere: `NotRequired` is only seen so.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from skipstone.models.schemas import ConfigRecord
+from skipstone.training.recipe import Recipe
+
+
+class JobRecord(TypedDict):
+    """What a training on a task was asked for, as far as it is read again."""
+
+    steps: int | None
+    finer: int
+    options: dict[str, Any]
+
+
+class ColumnsRecord(TypedDict):
+    """The columns of the table that a training was on."""
+
+    time: str
+    values: list[str]
+    id: NotRequired[str | None]
+    controls: list[str]
+    duplicates: NotRequired[str]
+
+
+class DataRecord(TypedDict, total=False):
+    """Where the data of a training came from; users add what they like."""
+
+    task: str
+    options: dict[str, Any]
+    job: JobRecord
+    columns: ColumnsRecord
+    times: str
+    fingerprint: str
+    validation: str
+
+
+class TrainingRecord(ConfigRecord):
+    """`config.json` of a training."""
+
+    recipe: Recipe
+    seed: int
+    data: DataRecord
+    horizon: NotRequired[int | None]
+
+
+class EstimateRecord(TypedDict):
+    """A measured number with its interval; None for what is not finite."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class WallTimeRecord(TypedDict):
+    """Seconds that a batch of rollouts takes."""
+
+    batch: int
+    seconds: EstimateRecord
+
+
+class ConstantStepRecord(TypedDict):
+    """Errors of rollouts at a constant step."""
+
+    step: float
+    mean_step: EstimateRecord
+    sample_mse: EstimateRecord
+
+
+class ValidTimeRecord(TypedDict):
+    """How long rollouts stay close to the truth."""
+
+    share: float
+    time: EstimateRecord
+
+
+class EvaluationRecord(TypedDict):
+    """`evaluation.json`: what was measured of a run, as far as it is read again."""
+
+    format: int
+    num_trajectories: int
+    test_mse: EstimateRecord
+    sample_mse: EstimateRecord
+    mean_step: EstimateRecord
+    updates: EstimateRecord
+    function_evaluations: EstimateRecord
+    horizon_mse: list[EstimateRecord]
+    constant_steps: list[ConstantStepRecord]
+    wall_times: list[WallTimeRecord]
+    alignment: dict[str, EstimateRecord | int] | None
+    valid_times: NotRequired[list[ValidTimeRecord]]
+
+
+class ProgressRecord(TypedDict):
+    """Where a training stood, in its checkpoint."""
+
+    step: int
+    best_error: float | Literal["nan", "inf", "-inf"]
+    best_step: int
+    stale: int
+    recent_loss: float | Literal["nan", "inf", "-inf"]
+    wall_seconds: float
+    rows: list[dict[str, float | Literal["nan", "inf", "-inf"]]]
