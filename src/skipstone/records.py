@@ -123,7 +123,7 @@ def require_schema(content: Any, schema: Any, name: str) -> None:
 def require_fields(values: dict[str, Any], kind: Any, name: str) -> None:
     """Raise unless JSON values have what a dataclass needs, in the types of its fields.
 
-    Types that JSON does not have, and names that it does not know, are its own business.
+    Types that JSON cannot tell apart, and names that it does not know, are its own business.
     """
     hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):

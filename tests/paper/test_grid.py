@@ -18,6 +18,7 @@ import skipstone.paper.grid as grid_module
 from helpers import edit_json
 from skipstone import InvalidInput
 from skipstone.cli import main
+from skipstone.locks import locked
 from skipstone.models.tensors import read_tensors
 from skipstone.paper.grid import Outcome, run_grid
 from skipstone.paper.jobs import Job, make_grid, run_job
@@ -115,11 +116,11 @@ def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.02)
 
 
-def assert_stopped(process: subprocess.Popen[str], ended: str = "0 of 2 runs ended") -> None:
+def assert_stopped(process: subprocess.Popen[str], code: int = 130) -> None:
     """The grid ended as after Ctrl-C, all of it."""
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert f"stopped with {ended}" in errors
+    assert process.returncode == code, errors
+    assert "stopped with 0 of 2 runs ended" in errors
     assert "Run the same again, and it goes on from there." in errors
     assert "Traceback" not in errors
     assert workers_of(process) == set()
@@ -161,6 +162,28 @@ def test_ctrl_c_before_the_workers_are_ready(
     wait_until(lambda: len(workers_of(process)) > 0)
     send(process.pid, signal.SIGINT)
     assert_stopped(process)
+
+
+@reads_proc
+@pytest.mark.slow
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["parent", "group"])
+def test_sigterm_saves_every_run(send: Callable[[int, int], None], tmp_path: Path) -> None:
+    """`kill` reaches the grid alone, a service manager all of its processes."""
+    process = start_grid(tmp_path, steps=1_000_000)
+    files = [folder / CHECKPOINT for folder in folders(tmp_path, 1_000_000)]
+    wait_until(lambda: all(file.exists() for file in files))
+    send(process.pid, signal.SIGTERM)
+    assert_stopped(process, code=143)
+    assert all("progress" in read_tensors(file)[1] for file in files)
+
+
+def test_one_grid_at_a_time_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ScriptedPool(AssertionError("nothing is started"))
+    monkeypatch.setattr(grid_module, "_pool", lambda *_: pool)
+    refused = pytest.raises(InvalidInput, match=rf"can run a grid in {tmp_path}; process \d+ on ")
+    with locked(tmp_path, "run a grid in"), refused:
+        run_grid([RNN], tmp_path, progress=False)
+    assert pool.calls == ["close"]
 
 
 @reads_proc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 import skipstone.training.trainee as trainee
 from helpers import edit_json, random_batch
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, LatentODE, Recipe, Run, Sequences, fit, load
+from skipstone.locks import locked
 from skipstone.models.tensors import read_tensors
 
 RECIPE = Recipe(steps=12, batch_size=8, validate_every=4, checkpoint_every=3)
@@ -259,6 +261,68 @@ def test_damaged_runs_are_explained(run: Run, damage: Any, message: str) -> None
     damage(run)
     with pytest.raises(InvalidInput, match=re.escape(message)):
         load(run.folder)
+
+
+def test_one_training_at_a_time_in_a_folder(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes second is told, and changes nothing: the first ends as if it were alone."""
+    alone = fit(fresh(RNN, data), data, folder=tmp_path / "alone", **OPTIONS)
+    original = trainee.Trainee.training_step
+
+    def intrude(self: Any, step: int, index: int) -> torch.Tensor:
+        if step == 5:
+            for more in ({}, {"overwrite": True}, {"seed": 1}):
+                with pytest.raises(InvalidInput, match=rf"process {os.getpid()} on .* does"):
+                    fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS, **more)
+            with pytest.raises(InvalidInput, match="only one process at a time can write to"):
+                fresh(RNN, data).save(tmp_path / "run")
+        return original(self, step, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainee.Trainee, "training_step", intrude)
+        run = fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    assert run.result["weights_sha256"] == alone.result["weights_sha256"]
+    # A finished one is for everybody.
+    with locked(run.folder, "train in"):
+        fit(fresh(RNN, data), data, folder=run.folder, **OPTIONS)
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_not_trained_on(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_after(3, patch)
+        with pytest.raises(KeyboardInterrupt):
+            fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"checkpoint\.safetensors must be .* checksum differs"):
+        fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
+
+
+@pytest.mark.parametrize("kill", ["write_tensors", "write_sealed", "remove_file"])
+def test_a_training_that_dies_while_it_finishes_ends_the_same(
+    kill: str, data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patience has run out, and the process dies before weights, before the result, before the
+    checkpoint is dropped: no step more is taken."""
+    recipe = replace(RECIPE, steps=400, learning_rate=1e-9, patience=2)
+    options = {**OPTIONS, "recipe": recipe}
+    whole = fit(fresh(RNN, data), data, folder=tmp_path / "whole", **options)
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"skipstone.training.fit.{kill}", die)
+        with pytest.raises(KeyboardInterrupt):
+            fit(fresh(RNN, data), data, folder=tmp_path / "run", **options)
+    run = fit(fresh(RNN, data), data, folder=tmp_path / "run", **options)
+    for name in ("steps", "best_step", "weights_sha256", "training_loss", "validation_error"):
+        assert run.result[name] == whole.result[name]
 
 
 def test_bad_arguments_are_explained(data: Sequences, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 
+from skipstone.locks import HOLDER
 from skipstone.models.tensors import read_tensors
 from skipstone.training.run import Run
 
@@ -67,6 +70,38 @@ def test_a_killed_training_ends_with_the_same_weights(tmp_path: Path) -> None:
     assert killed.result["training_loss"] == whole.result["training_loss"]
     # Nothing half-written is left behind for long: a partial file is never read.
     assert not list((tmp_path / "whole").glob(".*.partial"))
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def test_sigterm_saves_says_how_to_resume_and_ends_with_143(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = start(folder, 1_000_000)
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.terminate()
+    errors = finish(process, code=143)
+    step = json.loads(read_tensors(folder / "checkpoint.safetensors")[1]["progress"])["step"]
+    assert errors == (
+        f"stopped after step {step}; everything is in {folder}. Start the same training again to "
+        "resume it.\n"
+    )
+    assert not (folder / HOLDER).exists()
+
+
+@pytest.mark.slow
+def test_of_three_trainings_in_one_folder_one_trains_and_two_say_who_does(tmp_path: Path) -> None:
+    first = start(tmp_path / "run", 1_000_000)
+    wait_for(tmp_path / "run" / "checkpoint.safetensors", first)
+    for process in [start(tmp_path / "run", 1_000_000) for _ in range(2)]:
+        errors = finish(process, code=1)
+        assert f"can train in {tmp_path / 'run'}; process {first.pid} on " in errors
+    first.terminate()
+    finish(first, code=143)
+    finish(start(tmp_path / "run", 1_000_000, 1, 1), code=-signal.SIGINT)
 
 
 def test_two_processes_get_the_gradients_of_one(tmp_path: Path) -> None:

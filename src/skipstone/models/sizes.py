@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -13,34 +13,51 @@ from torch.nn.modules import module as modules
 
 from skipstone.errors import InvalidInput
 
-_SPARE = 64
-"""Registrations beyond four for each tensor of a file, which modules without tensors may need."""
+_Module = TypeVar("_Module", bound=nn.Module)
+
+_EACH, _SPARE = 8, 64
+"""Parameters, buffers and modules that may be made for each tensor of a file, and beyond them."""
 
 
-def require_sizes(
+def build_sized(
+    build: Callable[[], _Module], shapes: dict[str, tuple[int, ...]], where: str
+) -> _Module:
+    """What `build` gives, a model whose tensors have these names and shapes; raise if it has not.
+
+    It is first built where tensors have no memory, and given up when it has far more parts than
+    there are tensors: what a file says can cost neither memory nor time. `where` begins an error.
+    """
+    with _at_most(_EACH * len(shapes) + _SPARE, where):
+        _compare(build, shapes, where)
+        try:
+            return build()
+        except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
+            raise _impossible(where, error) from None
+
+
+def _compare(
     build: Callable[[], nn.Module], shapes: dict[str, tuple[int, ...]], where: str
 ) -> None:
-    """Raise unless `build` gives a model whose tensors have these names and shapes.
-
-    It is built where tensors have no memory, and given up when it has far more parts than there are
-    tensors: what a file says can cost neither memory nor time. `where` names the file in an error.
-    """
     try:
-        with _at_most(4 * len(shapes) + _SPARE, where), torch.device("meta"):
+        with torch.device("meta"):
             found = {name: tuple(each.shape) for name, each in build().state_dict().items()}
-    except NotImplementedError:
-        # A model that computes with its numbers cannot be built without memory. Its weights are
-        # compared when they are loaded.
-        return
-    except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidInput(f"{where}; a model of its sizes cannot be built: {reason}.") from None
+    except (RuntimeError, TypeError, OverflowError) as error:
+        if "meta" in str(error):
+            # A model that computes while it is built needs memory for that. Its weights are
+            # compared when they are loaded.
+            return
+        raise _impossible(where, error) from None
     for name in sorted(found.keys() | shapes.keys()):
         if found.get(name) != shapes.get(name):
             there, here = (_size(each.get(name)) for each in (found, shapes))
             raise InvalidInput(
                 f"{where}; size mismatch for {name}: {there} by the config, {here} in the file."
             )
+
+
+def _impossible(where: str, error: BaseException) -> InvalidInput:
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return InvalidInput(f"{where}; a model of its sizes cannot be built: {reason}.")
 
 
 def _size(shape: tuple[int, ...] | None) -> str:

@@ -19,7 +19,7 @@ from skipstone.locks import locked
 from skipstone.models.base import Model
 from skipstone.models.registry import find_kind, kind_of
 from skipstone.models.schemas import ConfigRecord, ResultRecord
-from skipstone.models.sizes import require_sizes
+from skipstone.models.sizes import build_sized
 from skipstone.models.tensors import TensorFile, open_tensors, read_tensors, write_tensors
 from skipstone.records import read_sealed, require_fields, seal_of, write_sealed
 
@@ -150,8 +150,8 @@ def load_hashed(folder: Path) -> tuple[Model[Any], str]:
 def _with_weights(described: dict[str, Any], file: TensorFile) -> Model[Any]:
     """The described model with the weights of a file."""
     where = f"{file.path} must hold the weights of the {described['kind']} in {CONFIG}"
-    require_sizes(lambda: model_from(described), file.shapes, where)
-    model, tensors = model_from(described), file.tensors()
+    model = build_sized(lambda: model_from(described), file.shapes, where)
+    tensors = file.tensors()
     kinds = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if len(kinds) == 1:
         model = model.to(kinds.pop())

@@ -14,7 +14,7 @@ from typing import Any
 from skipstone.errors import InvalidInput
 from skipstone.files import read_bytes
 from skipstone.locks import locked
-from skipstone.models.sizes import require_sizes
+from skipstone.models.sizes import build_sized
 from skipstone.models.storage import (
     CONFIG,
     FORMAT,
@@ -70,7 +70,7 @@ def _require_weights(folder: Path, config: dict[str, Any], result: dict[str, Any
     if file.sha256 != expected:
         raise InvalidInput(f"{file.path} is not the file that was written with this folder.")
     where = f"{file.path} must hold the weights of the model in {CONFIG}"
-    require_sizes(lambda: model_from(config["model"]), file.shapes, where)
+    build_sized(lambda: model_from(config["model"]), file.shapes, where)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_numpy_numbers_are_the_same_options() -> None:
     assert cache_path(task, plain) == cache_path(task, numpy)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other", "edited"])
 def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any) -> None:
     made = small()
     (path,) = directory.glob("*.npz")
@@ -73,6 +73,11 @@ def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any)
         path.write_bytes(content)
     elif damage == "empty":
         path.write_bytes(b"")
+    elif damage == "edited":  # A whole archive, with one value that is another.
+        with np.load(path) as file:
+            arrays = dict(file)
+        arrays["values"][0, 0, 0] += 1e-3
+        np.savez_compressed(path, **arrays)
     else:
         small(seed=1)
         (other,) = set(directory.glob("*.npz")) - {path}
