@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import skipstone
 from pages import ROOT
@@ -76,6 +79,21 @@ def test_shipped_models_are_what_was_recorded(task: str) -> None:
             result = skipstone.evaluate(model, usual, timing=False)
             updates = shipped["updates"]["value"]
             assert result.updates.value == pytest.approx(updates, rel=0.1), folder.name
+
+
+def test_shipped_folders_are_whole_and_their_weights_are_loaded_bit_for_bit() -> None:
+    """The files of weights are older than the checksums in the JSON files beside them."""
+    for folder in SHIPPED:
+        run = Run(folder)
+        assert run.config["data"]["task"] == folder.name.split("-")[0]
+        assert run.evaluation["sample_mse"]
+        assert run.result["steps"] > 0
+        if run.has_weights:
+            path = folder / "weights.safetensors"
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == run.result["weights_sha256"]
+            kept, loaded = load_file(path), run.load().state_dict()
+            assert kept.keys() == loaded.keys()
+            assert all(torch.equal(kept[name], loaded[name]) for name in kept)
 
 
 def test_the_page_of_results_shows_what_was_recorded() -> None:

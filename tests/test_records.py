@@ -98,9 +98,10 @@ def test_every_edit_of_a_sealed_record_is_seen(tmp_path: Path) -> None:
         read_sealed(path, Example, 1, "Do this.")
 
 
-def test_numbers_that_json_lacks_are_refused_when_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), Path("x"), {1, 2}])
+def test_what_json_lacks_is_refused_when_written(value: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"a\.json can only hold finite numbers"):
-        write_json(tmp_path / "a.json", {"tolerance": float("inf")})
+        write_json(tmp_path / "a.json", {"tolerance": value})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -33,13 +33,17 @@ class _Numbered(TypedDict):
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, atomically, in a form that diffs well."""
+    write_text(path, json_text(content, path.name) + "\n")
+
+
+def json_text(content: Any, name: str) -> str:
+    """JSON in a form that diffs well; raise for what JSON does not have. `name` begins an error."""
     try:
-        text = json.dumps(content, indent=2, allow_nan=False)
-    except ValueError as error:
+        return json.dumps(content, indent=2, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInput(
-            f"{path.name} can only hold finite numbers; {error}. Use a large number instead."
+            f"{name} can only hold finite numbers, texts, lists and dictionaries; {error}."
         ) from None
-    write_text(path, text + "\n")
 
 
 def write_sealed(path: Path, content: dict[str, Any]) -> str:

@@ -169,6 +169,12 @@ def test_a_model_that_needs_memory_to_be_built_loads_all_the_same(tmp_path: Path
         load(tmp_path)
 
 
+def test_what_cannot_be_described_is_not_half_saved(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"config\.json can only hold finite numbers"):
+        small(PCODE, tolerance=float("inf")).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
 def test_weights_may_share_memory(tmp_path: Path) -> None:
     one = torch.ones(3)
     write_tensors(tmp_path / "t", {"a": one, "b": one}, {})

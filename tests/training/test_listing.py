@@ -69,6 +69,10 @@ BAD: dict[str, Any] = {
     "columns": lambda folder: edit_json(
         folder / "config.json", lambda config: config["data"].update(columns=[1])
     ),
+    "times": lambda folder: edit_json(
+        folder / "config.json",
+        lambda config: config["data"].update(columns={"time": "t", "values": [], "controls": []}),
+    ),
     "task": lambda folder: edit_json(
         folder / "config.json", lambda config: config["data"].update(task=7)
     ),

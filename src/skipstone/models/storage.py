@@ -21,7 +21,7 @@ from skipstone.models.registry import find_kind, kind_of
 from skipstone.models.schemas import ConfigRecord, ResultRecord
 from skipstone.models.sizes import build_sized
 from skipstone.models.tensors import TensorFile, open_tensors, read_tensors, write_tensors
-from skipstone.records import read_sealed, require_fields, seal_of, write_sealed
+from skipstone.records import json_text, read_sealed, require_fields, seal_of, write_sealed
 
 FORMAT = 4
 """Number of the folder format. A folder with another number is refused."""
@@ -52,8 +52,9 @@ def save_model(model: Model[Any], folder: Path) -> None:
         if (folder / CONFIG).is_file() and "recipe" in read_config(folder):
             checksum = _require_trained_here(model, folder)
         else:
-            checksum = write_tensors(folder / WEIGHTS, model.state_dict(), {})
             content = {"format": FORMAT, "model": describe_model(model)}
+            json_text(content, CONFIG)  # Fails now, not when the weights are there.
+            checksum = write_tensors(folder / WEIGHTS, model.state_dict(), {})
             write_sealed(folder / CONFIG, {**content, "weights_sha256": checksum})
         if model.calibration is None:
             remove_file(folder / CALIBRATION)

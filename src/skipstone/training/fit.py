@@ -32,7 +32,7 @@ from skipstone.locks import locked
 from skipstone.models.base import Model, require_sequences
 from skipstone.models.storage import FORMAT, RESULT, WEIGHTS, describe_model
 from skipstone.models.tensors import write_tensors
-from skipstone.records import write_sealed
+from skipstone.records import json_text, write_sealed
 from skipstone.sequences import Sequences
 from skipstone.signals import stop_saying
 from skipstone.training.cuts import fixed_windows, keep_apart
@@ -115,7 +115,7 @@ def fit(
 def _config(model: Model[Any], recipe: Recipe, **more: Any) -> dict[str, Any]:
     """What `config.json` says of a training, as JSON has it: with lists for tuples."""
     described = {"format": FORMAT, "model": describe_model(model), "recipe": asdict(recipe)}
-    return json.loads(json.dumps({**described, **more}))
+    return json.loads(json_text({**described, **more}, "the record of a training"))
 
 
 def _window(model: Model[Any], horizon: int | None) -> int | None:

@@ -55,6 +55,8 @@ class Run:
                 "by hand. Load it with skipstone.load(folder)."
             )
         require_schema(config, TrainingRecord, str(self.folder / CONFIG))
+        if "columns" in config["data"] and "times" not in config["data"]:
+            raise InvalidInput(f"{self.folder / CONFIG} must say what the times of its table are.")
         return config
 
     @property

@@ -5,6 +5,8 @@ Annotations are evaluated here, unlike elsewhere: `NotRequired` is only seen so.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+import msgspec
+
 from skipstone.models.schemas import ConfigRecord
 from skipstone.training.recipe import Recipe
 
@@ -17,14 +19,14 @@ class JobRecord(TypedDict):
     options: dict[str, Any]
 
 
-class ColumnsRecord(TypedDict):
+class ColumnsRecord(msgspec.Struct, forbid_unknown_fields=True):
     """The columns of the table that a training was on."""
 
     time: str
     values: list[str]
-    id: NotRequired[str | None]
     controls: list[str]
-    duplicates: NotRequired[str]
+    id: str | None = None
+    duplicates: str = "error"
 
 
 class DataRecord(TypedDict, total=False):
