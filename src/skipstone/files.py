@@ -9,7 +9,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from skipstone.errors import InvalidInput
@@ -57,19 +57,17 @@ def make_folder(path: Path) -> None:
 
 def clear_partials(folder: Path) -> None:
     """Remove temporary files whose processes are gone: nobody will move them to their places."""
-    for path in folder.iterdir():
-        found = _PARTIAL.fullmatch(path.name)
-        if found and _is_left_behind(path, int(found["pid"]), found["host"]):
-            path.unlink(missing_ok=True)
+    with suppress(OSError):  # A folder that cannot be tidied up can still be written to.
+        for path in folder.iterdir():
+            found = _PARTIAL.fullmatch(path.name)
+            if found and _is_left_behind(path, int(found["pid"]), found["host"]):
+                path.unlink(missing_ok=True)
 
 
 def _is_left_behind(path: Path, pid: int, host: str) -> bool:
     if host == _host() and os.name == "posix":
         return not is_alive(pid)
-    try:
-        return time.time() - path.stat().st_mtime > _ABANDONED
-    except FileNotFoundError:
-        return False
+    return time.time() - path.stat().st_mtime > _ABANDONED
 
 
 def is_alive(pid: int) -> bool:
@@ -97,7 +95,10 @@ def _sync_folder(path: Path) -> None:
     """Wait until the names in a folder are on the disk. Not every system can be asked."""
     if os.name != "posix":
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -93,6 +93,14 @@ def test_sigterm_saves_says_how_to_resume_and_ends_with_143(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_a_signal_to_one_of_two_processes_ends_both_at_the_same_step(tmp_path: Path) -> None:
+    process = start(tmp_path / "run", 1_000_000, 2)
+    wait_for(tmp_path / "run" / "checkpoint.safetensors", process)
+    process.terminate()  # The first alone: the pipe is closed when both have ended.
+    assert "stopped after step" in finish(process, code=143)
+
+
+@pytest.mark.slow
 def test_of_three_trainings_in_one_folder_one_trains_and_two_say_who_does(tmp_path: Path) -> None:
     first = start(tmp_path / "run", 1_000_000)
     wait_for(tmp_path / "run" / "checkpoint.safetensors", first)
