@@ -58,6 +58,19 @@ def test_an_old_folder_says_how_to_convert_it_and_then_loads(
         main()
 
 
+def test_a_calibration_is_converted_with_its_model(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    write_old(folder)
+    checksum = json.loads((folder / "result.json").read_text())["weights_sha256"]
+    tensors = {"quantiles": torch.ones(99, 3, 2), "edges": torch.arange(1.0, 4.0)}
+    old = safetensors.torch.save(tensors, metadata={"weights_sha256": checksum})
+    (folder / "calibration.safetensors").write_bytes(old)
+    convert_folder(folder)
+    calibration = load(folder).calibration
+    assert calibration is not None
+    assert torch.equal(calibration.edges, tensors["edges"])
+
+
 def test_an_interrupted_conversion_can_be_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,3 +102,6 @@ def test_what_cannot_be_vouched_for_is_not_converted(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="must be finished to be converted"):
         convert_folder(tmp_path / "unfinished")
     assert json.loads((tmp_path / "damaged" / "config.json").read_text())["format"] == 3
+    with pytest.raises(InvalidInput, match="must be a file; No such file"):
+        convert_folder(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()

@@ -1,6 +1,6 @@
 """`python -m skipstone.training.convert FOLDER ...`: run folders of format 3 become format 4.
 
-Only the small JSON files are written anew, with every option of the model and with checksums.
+JSON files are written anew, with every option of the model and with checksums; so is a calibration.
 Weights stay as they are, and are compared with the checksum that the folder has of them.
 """
 
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from skipstone.errors import InvalidInput
-from skipstone.files import read_bytes
 from skipstone.locks import locked
+from skipstone.models.schemas import ConfigRecord
 from skipstone.models.sizes import build_sized
 from skipstone.models.storage import (
+    CALIBRATION,
     CONFIG,
     FORMAT,
     RESULT,
@@ -24,29 +25,33 @@ from skipstone.models.storage import (
     load,
     model_from,
 )
-from skipstone.models.tensors import open_tensors
-from skipstone.records import parse_json, seal_of, write_json, write_sealed
+from skipstone.models.tensors import open_tensors, write_tensors
+from skipstone.records import read_record, seal_of, write_json, write_sealed
 from skipstone.training.run import EVALUATION, EVALUATION_FORMAT
 
 
 def convert_folder(folder: Path) -> None:
     """Write a folder's JSON files in the present format; raise if its weights are not its own."""
+    read_record(folder / CONFIG, ConfigRecord)  # Fails before a folder is made to be locked.
     with locked(folder, "write to"):
-        config = _read(folder / CONFIG)
+        config = read_record(folder / CONFIG, ConfigRecord)
         if config.get("format") != FORMAT - 1:
             raise InvalidInput(
                 f"{folder / CONFIG} must have format {FORMAT - 1} to be converted; it has "
                 f"{config.get('format')}."
             )
         finished = (folder / RESULT).is_file()
-        result = _read(folder / RESULT) if finished else {}
+        result = read_record(folder / RESULT, dict[str, Any]) if finished else {}
         _require_weights(folder, config, result)
         # All options, so that a later default cannot change what the model predicts.
         config["model"] = describe_model(model_from(config["model"]))
         config = json.loads(json.dumps({**config, "format": FORMAT}))
         if (folder / EVALUATION).is_file():
-            measured = _read(folder / EVALUATION)
+            measured = read_record(folder / EVALUATION, dict[str, Any])
             write_json(folder / EVALUATION, {"format": EVALUATION_FORMAT, **measured})
+        if (folder / CALIBRATION).is_file():
+            calibration = open_tensors(folder / CALIBRATION)
+            write_tensors(calibration.path, calibration.tensors(), calibration.notes)
         if finished:
             bound = {"format": FORMAT, **result, "config_sha256": seal_of(config)}
             write_sealed(folder / RESULT, bound)
@@ -71,13 +76,6 @@ def _require_weights(folder: Path, config: dict[str, Any], result: dict[str, Any
         raise InvalidInput(f"{file.path} is not the file that was written with this folder.")
     where = f"{file.path} must hold the weights of the model in {CONFIG}"
     build_sized(lambda: model_from(config["model"]), file.shapes, where)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = parse_json(read_bytes(path), str(path))
-    if not isinstance(content, dict):
-        raise InvalidInput(f"{path} must be a dictionary; it was written by something else.")
-    return content
 
 
 def main() -> None:
