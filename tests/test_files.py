@@ -66,7 +66,8 @@ def test_temporary_files_of_the_dead_are_removed_and_of_the_living_kept(tmp_path
     mine = tmp_path / ".notes.partial"
     for path in (left, busy, away, old, mine):
         path.touch()
-    os.utime(old, (time.time() - 2 * 24 * 3600,) * 2)
+    before = time.time() - 2 * 24 * 3600
+    os.utime(old, (before, before))
     write_text(tmp_path / "a", "")
     assert {path for path in (left, busy, away, old, mine) if path.exists()} == {busy, away, mine}
 

@@ -272,7 +272,8 @@ def test_one_training_at_a_time_in_a_folder(
 
     def intrude(self: Any, step: int, index: int) -> torch.Tensor:
         if step == 5:
-            for more in ({}, {"overwrite": True}, {"seed": 1}):
+            changes: list[dict[str, Any]] = [{}, {"overwrite": True}, {"seed": 1}]
+            for more in changes:
                 with pytest.raises(InvalidInput, match=rf"process {os.getpid()} on .* does"):
                     fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS, **more)
             with pytest.raises(InvalidInput, match="only one process at a time can write to"):
