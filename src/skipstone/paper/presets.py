@@ -51,7 +51,7 @@ PAPER = Preset(
         schedule="decay",
         gradient_clip=0.0,
     ),
-    every={"hidden": 128, "scaling": "none"},
+    every={"hidden": 128, "scaling": "none", "reads": "values"},
     pcode={
         "tolerance": AUTO,
         "anneal_from": 0.0,
@@ -60,7 +60,6 @@ PAPER = Preset(
         "own_steps": 0.0,
         "step_loss": "difference",
         "step_layers": 1,
-        "reads": "values",
         "control_effect": "update",
     },
     ode={"solver": "dopri5"},
