@@ -90,7 +90,9 @@ def test_images_take_the_readable_path() -> None:
 def test_a_film_that_moves_can_be_fitted() -> None:
     """A bright column that moves right, wrapping around."""
     column = torch.arange(8)[None, :] + torch.arange(4)[:, None]
-    frames = torch.zeros(4, 8, 4, 6).scatter_(3, (column % 6)[..., None, None].expand(4, 8, 4, 1), 1)
+    frames = torch.zeros(4, 8, 4, 6).scatter_(
+        3, (column % 6)[..., None, None].expand(4, 8, 4, 1), 1
+    )
     film = Sequences.from_array(frames.flatten(2).numpy())
     torch.manual_seed(0)
     model = RNN.for_data(film, hidden=16, image=(4, 6), readout="absolute")
