@@ -74,7 +74,7 @@ class RNN(SteppingModel[RNNConfig]):
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
-        return self.cell.weight_hh_l0.new_zeros(rows, self.config.hidden)
+        return self.cell.all_weights[0][0].new_zeros(rows, self.config.hidden)
 
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes
