@@ -51,7 +51,7 @@ class Rollouts:
     evaluations: Int[np.ndarray, " batch"]
     """Evaluations of an ODE's right-hand side."""
 
-    predicted: tuple[Float[Tensor, "rows horizon dim"], ...] = ()
+    predicted: tuple[Float[Tensor, "_ _ dim"], ...] = ()
     """Predictions at the observations after the context, in the data's units, a tensor for each
     batch of `BATCH` sequences; empty unless `roll_out_all` was asked to keep them."""
 

@@ -67,7 +67,11 @@ def compare_models(
         rollouts, seconds = _timed_rollouts(model, test)
         bootstrap = Bootstrap(len(test), np.random.default_rng(0))
         errors = forecast_errors(model, test, bootstrap, rollouts)
-        cost = [short_number(float(rollouts.updates.mean())), f"{run.result['wall_seconds']:.0f}", f"{seconds:.2f}"]
+        cost = [
+            short_number(float(rollouts.updates.mean())),
+            f"{run.result['wall_seconds']:.0f}",
+            f"{seconds:.2f}",
+        ]
         title = title_of(type(model))
         rows.append([title, *_errors(errors, MODEL), *cost])
         notes += [note.replace("The model", title) for note in errors.warnings()]

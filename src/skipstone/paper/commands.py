@@ -241,7 +241,8 @@ def reproduce(
     missing: Annotated[
         bool,
         typer.Option(
-            "--list", help="Only list what --from-scratch still has to train, and how long it takes."
+            "--list",
+            help="Only list what --from-scratch still has to train, and how long it takes.",
         ),
     ] = False,
     runs: RunsOption = RUNS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -91,5 +92,5 @@ def _frontier(runs: Sequence[Measured]) -> Frontier | None:
     return Frontier(baseline, sorted(points, key=lambda same: measure(same, "mean_step").value))
 
 
-def _setting(run: Measured) -> dict[str, float]:
+def _setting(run: Measured) -> dict[str, Any]:
     return {name: value for name, value in run.options.items() if name in _KNOBS}

@@ -33,7 +33,6 @@ RASTER = 12
 """Trajectories of each whose updates are shown."""
 
 
-
 @dataclass(frozen=True)
 class Illustration:
     """A figure of the report; `draw` raises `InvalidInput` if there is nothing to show."""
@@ -89,7 +88,7 @@ def _studies(measured: Sequence[Measured]) -> Iterator[Illustration]:
         "frontier",
         "Error against mean step",
         "Each dot is a PC-ODE that was trained for another mean step; the dashed line is the error "
-        f"of an RNN. Where dots are below the line, updates are saved for free. {_budget(measured)}",
+        f"of an RNN. Dots below the line are more exact than the RNN. {_budget(measured)}",
         lambda: error_against_step(measured),
     )
     yield Illustration(

@@ -26,7 +26,6 @@ from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import EVALUATION, Run
 
-
 _LENGTHS = ("min_step", "max_step", "target_step")
 """Options of a PC-ODE that are lengths of time, in observations."""
 

@@ -21,9 +21,6 @@ SECONDS: dict[str, dict[str, float]] = {}
 OTHERS = 100.0
 """The same for a task or model that is not listed."""
 
-USUAL_RUNS = Path("runs")
-"""Where `skipstone train` puts runs unless it is told otherwise."""
-
 
 def list_missing(
     preset: str, tasks: Sequence[str], models: Sequence[str], seeds: int | None, folder: Path
@@ -33,9 +30,8 @@ def list_missing(
     jobs = trainings(preset, tasks, models, seeds)
     waiting = [job for job in jobs if not is_finished(job, folder)]
     hours = {job.name: remaining_hours(job, folder) for job in waiting}
-    where = "" if folder == USUAL_RUNS else f" --runs {folder}"
     for job in sorted(waiting, key=lambda job: -hours[job.name]):
-        yield f"{hours[job.name]:6.2f} h  {_state(job, folder):<15}  {job.command}{where}"
+        yield f"{hours[job.name]:6.2f} h  {_state(job, folder):<15}  {job.command} --runs {folder}"
     text = f"{len(jobs) - len(waiting)} of {len(jobs)} trainings are finished in {folder}"
     if waiting:
         text += f"; the others take about {sum(hours.values()):.2g} core-hours"

@@ -95,7 +95,7 @@ def write_report(
 
 _ERRORS_CAPTION = (
     "Mean squared errors on test data: of predicting each observation from those before it (test), "
-    "and of rollouts (sample). The mean step is the time between two cell updates, in observations. "
+    "and of rollouts (sample). The mean step is the time between two updates, in observations. "
     "“paper” is the paper's number. Several seeds: their mean, and their range in brackets; a seed "
     "whose weights are not kept is quoted from the end of its training."
 )

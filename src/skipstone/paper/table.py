@@ -24,7 +24,7 @@ NAMES = ["task", "model"]
 ERRORS = ["seeds", "test MSE", "paper", "sample MSE", "paper", "mean step", "paper"]
 """Errors of several seeds are their mean, with the range in brackets."""
 
-VALIDITY = [f"valid time, {share:.0%}" for share in SHARES]
+VALIDITY = [f"valid time, {100 * share:g} %" for share in SHARES]
 """Median time, in observations, until a rollout is off by more than so much of the data's spread,
 with its interval, or the range over seeds, in brackets."""
 
@@ -86,8 +86,7 @@ def rows_of(measured: Sequence[Measured]) -> Iterator[tuple[str, str, list[Measu
 
 
 def _has_row(run: Measured) -> bool:
-    """Whether a run is no part of a study: nothing, or the target step alone, is not its preset's.
-    """
+    """Whether a run is no part of a study: only its target step may not be its preset's."""
     return not run.varied or (run.varied == {"target_step"} and bool(run.options["target_step"]))
 
 
@@ -144,7 +143,11 @@ def _costs(runs: list[Measured], at_error: str) -> list[str]:
 
 def _budget(runs: list[Measured]) -> list[str]:
     units, steps = runs[0].budget
-    return [str(units), str(steps), mean_text([run.run.result["wall_seconds"] / 60 for run in runs])]
+    return [
+        str(units),
+        str(steps),
+        mean_text([run.run.result["wall_seconds"] / 60 for run in runs]),
+    ]
 
 
 def mean_text(values: Sequence[float | None]) -> str:
