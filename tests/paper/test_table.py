@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import about, measured
@@ -79,7 +80,7 @@ def test_order_is_the_papers_and_studies_stay_out(tmp_path: Path) -> None:
 
 
 def test_the_frontier_says_how_many_updates_the_rnns_error_takes(tmp_path: Path) -> None:
-    small = {"hidden": 64, "steps": 1500}
+    small: dict[str, Any] = {"hidden": 64, "steps": 1500}
     runs = [measured(tmp_path), measured(tmp_path, "RNN")]
     runs += [measured(tmp_path, "RNN", mse=1e-4, **small)]
     for step, mse in ((2.0, 1e-5), (8.0, 1e-3)):

@@ -140,10 +140,12 @@ def _frontier(preset: str, task: str) -> Iterator[Job]:
     name, values = FRONTIER[task]
     for value in values:
         if _own(preset, task).get(name) != value:
-            yield _small(preset, task, "pcode", **{name: value})
+            yield _small(preset, task, "pcode", options={name: value})
 
 
-def _small(preset: str, task: str, model: str, finer: int = 1, **options: Any) -> Job:
+def _small(
+    preset: str, task: str, model: str, finer: int = 1, options: Mapping[str, Any] | None = None
+) -> Job:
     """A job with the budget of the studies."""
     sizes = {"hidden": STUDY_UNITS[preset]} if preset in STUDY_UNITS else {}
     return Job(
@@ -152,5 +154,5 @@ def _small(preset: str, task: str, model: str, finer: int = 1, **options: Any) -
         preset=preset,
         steps=STUDY_STEPS.get(preset),
         finer=finer,
-        options={**sizes, **options},
+        options={**sizes, **(options or {})},
     )
