@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skipstone.console import short_number
@@ -96,13 +96,13 @@ def summary_of(findings: Sequence[Finding]) -> list[str]:
     if not findings:
         return [_INTRODUCTION, _SOURCE]
     fewer = [1 / one.ratio("updates") for one in findings]
-    better = _count(one.ratio("sample_mse") < 1 for one in findings)
+    errors = [one.ratio("sample_mse") for one in findings]
     said = (
         f"It takes {_range(fewer)} times fewer updates than an RNN of the same size and budget. "
-        f"Its error is below the RNN's in {better} rows of the table"
+        f"Its error is {_range(errors)} times the RNN's"
     )
     beaten = [one.beats_paper for one in findings if one.beats_paper is not None]
-    said += f", and below the paper's in {_count(beaten)}." if beaten else "."
+    said += f", and below the paper's in {sum(beaten)} of {len(beaten)} rows." if beaten else "."
     return [f"{_INTRODUCTION} {said}", _SOURCE]
 
 
@@ -119,10 +119,5 @@ def _seconds(runs: Sequence[Measured]) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = (f"{value:.2g}" for value in (min(values), max(values)))
+    low, high = (f"{value:.3g}" for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _count(cases: Iterable[bool]) -> str:
-    known = list(cases)
-    return f"{sum(known)} of {len(known)}"
