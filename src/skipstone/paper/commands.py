@@ -31,6 +31,20 @@ OptionOption = Annotated[
         help="An option of the model, name=value; repeatable. tolerance=auto takes an RNN's loss.",
     ),
 ]
+SeedsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Seeds of each model; default: 3 for RNN and PC-ODE on coordinates, else 1. Studies "
+        "have one.",
+    ),
+]
+ListOption = Annotated[
+    bool,
+    typer.Option(
+        "--list", help="Only list what --from-scratch still has to train, and for how long."
+    ),
+]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 
 
@@ -228,23 +242,11 @@ def reproduce(
             help="Train only this model, and RNNs that a PC-ODE's tolerance needs; repeatable."
         ),
     ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeds of each model; default: 3 for RNN and PC-ODE on coordinates, else 1. "
-            "Studies have one."
-        ),
-    ] = None,
+    seeds: SeedsOption = None,
     workers: Annotated[
         int | None, typer.Option(help="Trainings at a time; default: one per core.")
     ] = None,
-    missing: Annotated[
-        bool,
-        typer.Option(
-            "--list",
-            help="Only list what --from-scratch still has to train, and how long it takes.",
-        ),
-    ] = False,
+    missing: ListOption = False,
     runs: RunsOption = RUNS,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
 ) -> None:
