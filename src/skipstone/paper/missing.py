@@ -15,14 +15,24 @@ from skipstone.paper.trainings import trainings
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import Run
 
-_TASKS = ("lines", "circles", "billiards1d", "billiards2d", "pixels1d", "pixels2d", "shots")
+_TASKS: tuple[str, ...] = (
+    "lines",
+    "circles",
+    "billiards1d",
+    "billiards2d",
+    "pixels1d",
+    "pixels2d",
+    "shots",
+)
 _SECONDS = {
     "rnn": (56, 54, 71, 72, 168, 197, 112),
     "pcode": (25, 30, 42, 45, 130, 200, 70),
     "odernn": (119, 149, 326, 341, 284, 430, 345),
     "latentode": (119, 149, 326, 341, 284, 430, 345),
 }
-SECONDS = {model: dict(zip(_TASKS, each, strict=True)) for model, each in _SECONDS.items()}
+SECONDS: dict[str, dict[str, float]] = {
+    model: dict[str, float](zip(_TASKS, each, strict=True)) for model, each in _SECONDS.items()
+}
 """About how many seconds 1,000 training steps of 64 sequences take one core with 128 units: the
 wall times of recorded runs. That of a PC-ODE is less since its fast path; the latent ODE is put
 down as an ODE-RNN, since both spend their time in the solver."""
