@@ -22,7 +22,8 @@ from helpers import (
     tuned,
 )
 from skipstone import PCODE, Draws, Knots, Sequences, find_knots
-from skipstone.models.pcode_config import READS, STEP_LOSS_WEIGHTS
+from skipstone.models.config import READS
+from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("both_paths")
 

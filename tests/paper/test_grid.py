@@ -74,7 +74,7 @@ def test_jobs_that_fail_or_die_leave_the_others_running(
     edit_json(
         tmp_path / RNN.name / "config.json", lambda config: config["recipe"].update(batch_size=17)
     )
-    assert not grid_module._is_finished(RNN, tmp_path)
+    assert not grid_module.is_finished(RNN, tmp_path)
 
 
 def start_grid(root: Path, steps: int = STEPS) -> subprocess.Popen[str]:
