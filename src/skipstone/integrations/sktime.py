@@ -27,28 +27,24 @@ try:
     from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
     from sktime.utils.validation.forecasting import check_fh
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "this forecaster is one of sktime, which is not installed. Run: pip install "
-        "'skipstone[sktime]'"
-    ) from error
+    told = "sktime must be installed for its forecaster. Run: pip install 'skipstone[sktime]'"
+    raise ModuleNotFoundError(told) from error
 
 CALIBRATED = 1_000
 """Windows that intervals are made from at most, about."""
 
-_MIDDLE = 1e-9
-"""Coverage of the median; anything less is rounding."""
+_MIDDLE = 1e-9  # Coverage of the median: anything below is rounding.
 
-Rows = pd.DataFrame
-"""Rows of one series, indexed by time, or of several, indexed by instance and time."""
+Rows = pd.DataFrame  # Of one series, by time, or of several, by instance and time.
 
 
 class SkipstoneForecaster(BaseForecaster):
     """Forecasts by a continuous-time sequence model.
 
-    `pretrain(panel)` trains on many series, and `fit(y)` then only sets the context to predict
-    from. Without it, `fit` trains on `y`. Time stamps may be irregular: a horizon is then given in
-    moments. `X` are controls, of which `X[t]` holds over the time up to `t`. Intervals are
-    split-conformal, from data that are kept apart; see `skipstone.calibrate`.
+    `pretrain(panel)` trains on many series, and `fit(y)` then only sets the context. Without it,
+    `fit` trains on `y`. On irregular time stamps a horizon is given in moments. `X` are controls,
+    of which `X[t]` holds over the time up to `t`. Intervals are split-conformal, from data that are
+    kept apart; see `skipstone.calibrate`.
 
     Parameters
     ----------
@@ -152,7 +148,8 @@ class SkipstoneForecaster(BaseForecaster):
             else:
                 self._learn(sequences_of(y, X), None)
                 self._trained_here = True
-        self._context(None)  # What cannot be predicted from is said here, not later.
+        # What cannot be predicted from is said here, not later.
+        self.model_.prepare_context(self._context(None)[0])
         return self
 
     def _update(
@@ -213,14 +210,13 @@ class SkipstoneForecaster(BaseForecaster):
         fh = check_fh(fh)
         if fh.is_relative and not isinstance(fh.to_pandas(), pd.TimedeltaIndex):
             raise InvalidInput(
-                "a horizon in steps needs a time index with a frequency; this one is irregular, and "
+                "a horizon in steps needs a time index with a frequency; this one has none, and "
                 f"fh is {list(fh.to_pandas())}. Give moments, ForecastingHorizon(moments, "
                 "is_relative=False), or lengths of time, pandas.to_timedelta([6, 12], unit='h')."
             )
-        if (fh.to_absolute_index(cutoff) <= cutoff[0]).any():
+        if (first := fh.to_absolute_index(cutoff).min()) <= cutoff[0]:
             raise NotImplementedError(
-                f"a horizon must lie after the data, which end at {cutoff[0]}; fh has "
-                f"{fh.to_absolute_index(cutoff).min()}."
+                f"a horizon must lie after the data, which end at {cutoff[0]}; fh has {first}."
             )
         self._fh = fh
         return fh
@@ -239,10 +235,8 @@ class SkipstoneForecaster(BaseForecaster):
         for level in alpha:
             # A quantile is an end of the interval that leaves as much out on either side.
             coverage = abs(1 - 2 * level)
-            middle = coverage < _MIDDLE
-            found.append(
-                path.evaluate(times) if middle else path.interval(times, coverage)[int(level > 0.5)]
-            )
+            bounds = path.interval(times, coverage) if coverage > _MIDDLE else None
+            found.append(path.evaluate(times) if bounds is None else bounds[int(level > 0.5)])
         columns = self._get_columns(method="predict_quantiles", alpha=alpha)
         return _framed(torch.stack(found, dim=-1).flatten(-2), index, columns)
 
@@ -268,10 +262,10 @@ class SkipstoneForecaster(BaseForecaster):
         context = data.tail(self.model_.config.num_context)
         if later is None:
             return context, None
-        if context.controls is None:
+        if later.shape[1] != context.control_dim:
             raise InvalidInput(
-                "X in predict must be the columns that were in fit; there were none. Leave it out, "
-                "or fit with X."
+                f"X in predict must have the columns that it had in fit, {context.control_dim}; it "
+                f"has {later.shape[1]}."
             )
         return _with_controls(context, y.index, later, self.model_.config.time_unit)
 
@@ -282,7 +276,8 @@ def sequences_of(y: Rows, X: Rows | None = None) -> Sequences:
     In sktime `X[t]` belongs to `y[t]`; here a control holds from its row on. So that of a row is
     the `X` of the next one.
     """
-    instances, stamps = _rows(y.index)
+    instances = _instance_rows(y.index, y.index)
+    stamps = _stamps(y.index.get_level_values(-1))
     frame = pd.DataFrame({"instance": instances, "time": stamps})
     values = [f"y{at}" for at in range(y.shape[1])]
     frame[values] = y.to_numpy(dtype=np.float64)
@@ -290,7 +285,8 @@ def sequences_of(y: Rows, X: Rows | None = None) -> Sequences:
     if X is not None:
         controls = [f"x{at}" for at in range(X.shape[1])]
         own = pd.DataFrame(X.reindex(y.index).to_numpy(dtype=np.float64), columns=controls)
-        frame[controls] = own.groupby(instances).shift(-1).fillna(own)
+        last = ~frame["instance"].duplicated(keep="last")
+        frame[controls] = own.groupby(instances).shift(-1).mask(last, own)
     return Sequences.from_table(frame, id="instance", time="time", values=values, controls=controls)
 
 
@@ -312,17 +308,17 @@ def _with_controls(
             latest[row, -1] = control[0]
         moments.append(at[:-1])
         held.append(control[1:])
+    context = context.replaced(context.values, latest)
     longest = max(len(at) for at in moments)
     if longest == 0:
-        return context.replaced(context.values, latest), None
+        return context, None
     for row, at in enumerate(moments):
         missing = longest - len(at)
         start = at[-1] if len(at) else float(context.ends[row])
         last = held[row][-1:] if len(at) else latest[row, -1:]
         moments[row] = np.concatenate([at, start + unit * np.arange(1, missing + 1)])
         held[row] = torch.cat([held[row], last.expand(missing, -1)])
-    controls = torch.as_tensor(np.stack(moments)), torch.stack(held)
-    return context.replaced(context.values, latest), controls
+    return context, (torch.as_tensor(np.stack(moments)), torch.stack(held))
 
 
 def _instance_rows(seen: pd.Index, index: pd.Index) -> np.ndarray:
@@ -332,21 +328,10 @@ def _instance_rows(seen: pd.Index, index: pd.Index) -> np.ndarray:
     return seen.droplevel(-1).unique().get_indexer(index.droplevel(-1))
 
 
-def _rows(index: pd.Index) -> tuple[np.ndarray, Any]:
-    """The number of each row's instance, and its stamp."""
-    if isinstance(index, pd.MultiIndex):
-        numbers, _ = pd.factorize(index.droplevel(-1))
-        return numbers, _stamps(index.get_level_values(-1))
-    return np.zeros(len(index), dtype=np.int64), _stamps(index)
-
-
 def _stamps(times: pd.Index) -> Any:
     """Stamps as tables have them: periods are counted, one after another."""
-    return (
-        times.asi8
-        if isinstance(times, pd.PeriodIndex)
-        else times.to_series(index=range(len(times)))
-    )
+    periods = isinstance(times, pd.PeriodIndex)
+    return times.asi8 if periods else times.to_series(index=range(len(times)))
 
 
 def _index_of(seen: pd.Index, moments: pd.Index) -> pd.Index:
@@ -361,4 +346,5 @@ def _index_of(seen: pd.Index, moments: pd.Index) -> pd.Index:
 
 
 def _framed(values: Float[Tensor, "batch time columns"], index: pd.Index, columns: Any) -> Rows:
-    return pd.DataFrame(values.flatten(0, 1).double().numpy(), index=index, columns=columns)
+    rows = values.flatten(0, 1).cpu().double().numpy()
+    return pd.DataFrame(rows, index=index, columns=columns)
