@@ -51,7 +51,7 @@ class HubModel(
     or of another model is an error, and no other kind of file is looked at.
     """
 
-    def __init__(self, trained: Model[Any], card: str | None = None):
+    def __init__(self, trained: Any, card: str | None = None):
         """A model with a card of its own, or with one that is made from what the model knows."""
         if not isinstance(trained, Model):
             raise InvalidInput(
