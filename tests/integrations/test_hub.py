@@ -150,6 +150,12 @@ def test_only_models_are_wrapped(tmp_path: Path) -> None:
         HubModel(tmp_path)
 
 
+def test_settings_of_a_saved_model_are_fixed(model: PCODE, tmp_path: Path) -> None:
+    HubModel(model).save_pretrained(tmp_path)
+    with pytest.raises(TypeError, match="without further settings; got hidden"):
+        HubModel.from_pretrained(tmp_path, hidden=16)
+
+
 def test_the_record_of_a_training_is_not_lost(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = PCODE.for_data(DATA, hidden=8)

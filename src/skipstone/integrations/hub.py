@@ -116,7 +116,13 @@ class HubModel(
         force_download: bool,
         local_files_only: bool,
         token: str | bool | None,
+        **model_kwargs: Any,
     ) -> HubModel:
+        if model_kwargs:
+            raise TypeError(
+                "a model is loaded as it was saved, without further settings; got "
+                f"{', '.join(model_kwargs)}. Leave them out."
+            )
         folder = Path(model_id)
         if not folder.is_dir():
             found = snapshot_download(
