@@ -26,7 +26,10 @@ def modules_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HEAVY = {"lightning", "pytorch_lightning", "matplotlib", "torchdiffeq", "gymnasium", "imageio"}
+HEAVY = {
+    *("lightning", "pytorch_lightning", "matplotlib", "torchdiffeq", "gymnasium", "imageio"),
+    *("sktime", "sklearn", "huggingface_hub"),
+}
 
 
 def test_import_loads_torch_and_little_more() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers import lengths, random_batch, small_pcode
 from skipstone import InvalidInput, Recipe, Sequences
-from skipstone.training.cuts import Cuts, fixed_windows, split_ends
+from skipstone.training.cuts import Cuts, fixed_windows, keep_targets, split_ends
 from skipstone.training.objective import Objective, share_of_mean
 
 
@@ -124,3 +124,23 @@ def test_shares_of_windows_add_up_to_the_whole_batch() -> None:
 def test_without_a_window_a_batch_is_of_whole_sequences() -> None:
     goal = Objective(counted([9, 4, 6]), Recipe(batch_size=3), 0)
     assert sorted(places(goal.batch(0))) == [(0, 0, 9), (1, 0, 4), (2, 0, 6)]
+
+
+@given(lengths(least=1, most=40), st.integers(1, 5), st.integers(1, 8), st.floats(0.01, 0.9))
+def test_targets_that_are_kept_apart_are_trained_on_by_nobody(
+    sizes: list[int], context: int, horizon: int, share: float
+) -> None:
+    data = counted(sizes)
+    train, kept = keep_targets(data, context, horizon, share)
+    assert len(train) == len(sizes)
+    trained = dict(zip(range(len(sizes)), train.lengths.tolist(), strict=True))
+    long = [
+        row for row, size in enumerate(sizes) if size > context + max(horizon, int(share * size))
+    ]
+    assert (kept is None) == (not long)
+    for which, first, length in [] if kept is None else places(kept):
+        # It begins with the last of what was trained on, and goes on to the end.
+        assert first == trained[which] - context
+        assert first + length == sizes[which]
+        assert length - context == max(horizon, int(share * sizes[which]))
+    assert [row for row, size in enumerate(sizes) if trained[row] < size] == long

@@ -122,3 +122,22 @@ def split_ends(
     at = torch.arange(sequences.times.shape[1], device=lengths.device)
     early = at < (lengths - late)[:, None]
     return sequences.select(early), sequences[late > 0].select(~early[late > 0])
+
+
+def keep_targets(
+    sequences: Sequences, context: int, horizon: int, share: float
+) -> tuple[Sequences, Sequences | None]:
+    """All but the last share of each sequence, at least `horizon` observations, and these ends,
+    each after `context` observations to predict it from, which both parts have.
+
+    Sequences too short for that stay whole, in the first part; None if all are.
+    """
+    lengths = sequences.lengths
+    late = (share * lengths).long().clamp(min=horizon)
+    late = torch.where(lengths - late > context, late, 0)
+    if not bool(late.any()):
+        return sequences, None
+    at = torch.arange(sequences.times.shape[1], device=lengths.device)
+    first = (lengths - late)[:, None]
+    cut = late > 0
+    return sequences.select(at < first), sequences[cut].select((at >= first - context)[cut])

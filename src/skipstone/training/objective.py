@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.errors import InvalidInput
 from skipstone.models.base import Model
 from skipstone.models.learning import Draws, Losses
 from skipstone.sequences import Sequences
 from skipstone.training.cuts import Cuts
 from skipstone.training.recipe import Recipe
+
+DIVERGED = 1e4
+"""Loss, in scaled units, from which a training counts as lost."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +102,15 @@ def share_of_mean(losses: Losses, counts: Int[Tensor, " two"], ranks: int) -> Fl
     steps = losses.num_steps * ranks / steps
     weighted = losses.step_weight * losses.step
     return points * (losses.total - weighted) + steps * weighted
+
+
+def check_loss(losses: Losses, step: int, kept: Callable[[], str]) -> None:
+    """Raise if a loss is not finite, or beyond `DIVERGED`; `kept` says what is left to use."""
+    loss = float(losses.total.detach())
+    if loss <= DIVERGED:
+        return
+    raise InvalidInput(
+        f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data "
+        f'scaled to size one. {kept()} Try a lower learning rate, or scaling="robust" if a few '
+        "values are far from all others."
+    )

@@ -18,14 +18,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from skipstone.console import Progress
-from skipstone.errors import InvalidInput
 from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Model
 from skipstone.models.learning import Losses
 from skipstone.models.storage import WEIGHTS
 from skipstone.models.tensors import write_tensors
 from skipstone.sequences import Sequences
-from skipstone.training.objective import Objective, share_of_mean
+from skipstone.training.objective import Objective, check_loss, share_of_mean
 from skipstone.training.recipe import OPTIMIZERS
 from skipstone.training.run import CHECKPOINT, METRICS, TENSORBOARD, Run
 from skipstone.training.state import (
@@ -34,9 +33,6 @@ from skipstone.training.state import (
     save_checkpoint,
     write_metrics,
 )
-
-DIVERGED = 1e4
-"""Loss, in scaled units, from which a training counts as lost."""
 
 SHOW_EVERY = 0.2
 """Seconds between two moves of the progress bar."""
@@ -111,7 +107,7 @@ class Trainee(lightning.LightningModule):
         ranks = self.trainer.world_size
         losses = self.objective.losses(self.model, step, self.global_rank, ranks)
         loss = losses.total if ranks == 1 else self._shared(losses, ranks)
-        self._check(losses, step)
+        check_loss(losses, step, self._keep_best)
         self._losses = losses
         self.log_dict(
             {
@@ -139,21 +135,13 @@ class Trainee(lightning.LightningModule):
         step = float(total[0] / total[1]) if total[1] else losses.mean_step
         return replace(losses, mean_step=step)
 
-    def _check(self, losses: Losses, step: int) -> None:
-        """Raise if the loss is not finite, or beyond `DIVERGED`."""
-        loss = float(losses.total.detach())
-        if loss <= DIVERGED:
-            return
-        kept = "No weights were kept, since nothing had been validated yet."
-        if self.state.best_weights and self.trainer.is_global_zero:
-            weights = self.checkpoint.with_name(WEIGHTS)
-            write_tensors(weights, self.state.best_weights, {})
-            kept = f"The best weights, from step {self.state.best_step}, are in {weights}."
-        raise InvalidInput(
-            f"a loss must be finite and not diverge; at step {step} it is {loss:g}, with data "
-            f'scaled to size one. {kept} Try a lower learning rate, or scaling="robust" if a few '
-            "values are far from all others."
-        )
+    def _keep_best(self) -> str:
+        """Save the best weights of a training that is lost, and say where they are."""
+        if not self.state.best_weights or not self.trainer.is_global_zero:
+            return "No weights were kept, since nothing had been validated yet."
+        weights = self.checkpoint.with_name(WEIGHTS)
+        write_tensors(weights, self.state.best_weights, {})
+        return f"The best weights, from step {self.state.best_step}, are in {weights}."
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Count the step; now and then validate and save."""
