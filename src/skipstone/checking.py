@@ -90,7 +90,7 @@ def to_tensor(array: np.ndarray) -> Tensor:
     """
     wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
     array = array.astype(np.float64 if wide else array.dtype.newbyteorder("="), copy=False)
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")  # `ascontiguousarray` would give a number an axis.
     return torch.as_tensor(array if array.flags.writeable else array.copy())
 
 
@@ -121,18 +121,18 @@ def precision_of(times: Any) -> float:
 
 
 def check_precision(times: Tensor, mask: Tensor, precision: float) -> None:
-    """Raise where times are so large that their gaps are mostly rounding."""
-    gaps = times.diff(dim=1)[mask[:, 1:]]
-    gaps = gaps[gaps > 0]
-    if not len(gaps):
+    """Raise where times are so large that most gaps between them are rounding."""
+    gaps, at = times.diff(dim=1), times[:, 1:].abs()
+    known = mask[:, 1:] & (gaps > 0)
+    if not bool(known.any()):
         return
-    largest, gap = float(times[mask].abs().max()), float(gaps.median())
-    if precision * largest > COARSEST * gap:
+    gaps, apart = gaps[known], precision * at[known]
+    if float((apart / gaps).median()) > COARSEST:
         raise InvalidInput(
-            f"times must tell observations apart; near {largest:.13g} such floats are "
-            f"{precision * largest:.3g} apart, and observations {gap:.3g}. Give integers or "
-            "datetime64, which are counted exactly from each sequence's first, or subtract a start "
-            "before they become floats."
+            f"times must tell observations apart; near {float(at[known].max()):.13g} such floats "
+            f"are {float(apart.max()):.3g} apart, and observations {float(gaps.median()):.3g}. "
+            "Give integers or datetime64, which are counted exactly from each sequence's first, or "
+            "subtract a start before they become floats."
         )
 
 

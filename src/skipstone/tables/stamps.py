@@ -61,9 +61,7 @@ def _needs_origins(ticks: Int[np.ndarray, ...], clock: Clock) -> bool:
     return clock.kind != "integer" or large
 
 
-def _elapsed(
-    ticks: Int[np.ndarray, ...], origin: Int[np.ndarray, ...], clock: Clock
-) -> np.ndarray:
+def _elapsed(ticks: Int[np.ndarray, ...], origin: Int[np.ndarray, ...], clock: Clock) -> np.ndarray:
     """Model times since an origin. What lies out of reach, in padding perhaps, is infinite."""
     far = np.abs(ticks.astype(np.float64) - origin.astype(np.float64)) >= 2.0**62
     elapsed = np.where(far, 0, ticks - np.where(far, 0, origin))
