@@ -115,6 +115,17 @@ class Path(Labelled):
         span = self.about.span(self.start, self.end)
         return {"batch": len(self), **span, "updates per row": updates, **self.about.names()}
 
+    def require_end(self) -> None:
+        """Raise unless every row reached `until`: a table of its predictions would not show it."""
+        early = (self.status != int(Status.REACHED_END)).nonzero()
+        if len(early):
+            row = int(early[0])
+            name = f"trajectory {row}" if self.ids is None else f"id {self.ids[row]!r}"
+            raise InvalidInput(
+                f"a prediction must reach its end; {name} ended at "
+                f"{self.about.moment(row, self.end[row].item())}. {self._how_to_extend(row)}"
+            )
+
     @property
     def steps(self) -> Float[Tensor, "batch segments"]:
         """Time from each knot to the next, or to the end; 0 where a row has no more knots."""
