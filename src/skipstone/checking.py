@@ -88,8 +88,9 @@ def to_tensor(array: np.ndarray) -> Tensor:
     Torch has no long double and no foreign byte order; it refuses reversed views, and warns of
     read-only arrays.
     """
-    wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
-    array = array.astype(np.float64 if wide else array.dtype.newbyteorder("="), copy=False)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    # By kind and size, since numpy has several types of the same, of which torch knows one.
+    array = array.astype(np.dtype(f"{kind}{min(size, 8)}"), copy=False)
     array = np.asarray(array, order="C")  # `ascontiguousarray` would give a number an axis.
     return torch.as_tensor(array if array.flags.writeable else array.copy())
 

@@ -48,8 +48,9 @@ def show_progress(shown: bool = True) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        plain = {"markup": False, "highlight": False}
-        yield quarter_lines(lambda text: console.print(printable(text), **plain))
+        yield quarter_lines(
+            lambda text: console.print(printable(text), markup=False, highlight=False)
+        )
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

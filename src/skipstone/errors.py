@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -45,7 +45,7 @@ def require_number(
         raise InvalidInput(f"{name} must be {kind}; got {shortened(value)}.")
     if not _is_finite(value):
         raise InvalidInput(f"{name} must be a finite number; got {shortened(value)}.")
-    if whole and abs(int(value)) > LARGEST:
+    if whole and not -LARGEST <= value <= LARGEST:
         raise InvalidInput(f"{name} must be below 2**63; got {shortened(value)}.")
     bounds = [
         ("at least", operator.ge, least),
@@ -98,7 +98,8 @@ def require_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     choices = list(choices)
     if not choices:
         raise InvalidInput(f"{name} can be asked for where there are some; there are none here.")
-    if value not in choices:
+    # An array is no choice, and cannot be compared with one either.
+    if not isinstance(value, Hashable) or value not in choices:
         *others, last = [f'"{choice}"' for choice in choices]
         listed = f"{', '.join(others)} or {last}" if others else last
         near = get_close_matches(str(value)[:_LONGEST_NAME], map(str, choices))

@@ -23,7 +23,7 @@ from skipstone.models.arithmetic import (
 from skipstone.models.base import Model
 from skipstone.models.controls import ControlSignal
 from skipstone.models.learning import Draws, Losses
-from skipstone.models.limits import MOST_UPDATES, warn_of_limit
+from skipstone.models import limits
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import BatchTimes, BatchValues
@@ -83,9 +83,9 @@ class LatentODE(Model[LatentODEConfig]):
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
         # It has no updates to count, but integrates every unit of time.
-        reached = end.minimum(context.ends + max(MOST_UPDATES, max_updates or 0) * unit)
+        reached = end.minimum(context.ends + max(limits.MOST_UPDATES, max_updates or 0) * unit)
         status = torch.where(reached < end, int(Status.MAX_UPDATES), int(Status.REACHED_END))
-        warn_of_limit(status, context, end, unit, stacklevel=2)
+        limits.warn_of_limit(status, context, end, unit, stacklevel=2)
         state, values = self._state(context, context.values), _held(context.values)[:, -1]
 
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:

@@ -10,10 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.models import fast
+from skipstone.models import fast, limits
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import SAME_TIME, ControlSignal, Drive
-from skipstone.models.limits import MOST_UPDATES, describe_unit, warn_of_limit
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
 from skipstone.models.typing import Lengths
 from skipstone.path import Path, Status
@@ -35,8 +34,8 @@ def roll_out(
     unit, scaler = model.config.time_unit, model.controls_scaler
     signal = ControlSignal.after(context, controls, end, unit, scaler)
     steps = Steps(model, context, end, signal, step, max_updates)
-    limits = steps.reached, steps.shortest, step, steps.most
-    path = fast.try_rollout(model, context, signal, *limits)
+    bounds = steps.reached, steps.shortest, step, steps.most
+    path = fast.try_rollout(model, context, signal, *bounds)
     if path is None:
         own = FreeRunning(model, signal, len(context))
         rows = torch.arange(len(context), device=context.times.device)
@@ -45,7 +44,7 @@ def roll_out(
             pass
         path = own.path(steps, context.about)
     if max_updates is None:
-        warn_of_limit(path.status, context, end, unit, stacklevel=3)
+        limits.warn_of_limit(path.status, context, end, unit, stacklevel=3)
     return path
 
 
@@ -71,14 +70,16 @@ class Steps:
         shortest = model.min_step - SAME_TIME
         if step is not None:
             require_number("step", step, above=0)
-            length, shortest = step / self._unit, 0.0
+            # As long as a float can be: longer ones end where the rollout does, too.
+            largest = torch.finfo(next(model.parameters()).dtype).max
+            length, shortest = min(step / self._unit, largest), 0.0
             self._choose = lambda state: state.new_full((len(state),), length)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
         self.shortest = max(shortest, SAME_TIME) * self._unit
         """Shortest time that may remain before a limit."""
         self._updates = 0
-        self.most = MOST_UPDATES if max_updates is None else int(max_updates)
+        self.most = limits.MOST_UPDATES if max_updates is None else int(max_updates)
         """Updates after which a row ends early."""
         self.reached = end.clone()
         """Where each row's path ends."""
@@ -98,9 +99,9 @@ class Steps:
             raise InvalidInput(
                 "a step must be a positive, finite length of time; this one, from "
                 f"{_first_stuck(front, ends):.13g}, does not advance. Its unit of time is "
-                f"{describe_unit(self._unit, self._clock)}: are the data's times in that unit, and "
-                "counted from a start that is near? Or its weights or its context hold numbers "
-                "that are not finite or far too large."
+                f"{limits.describe_unit(self._unit, self._clock)}: are the data's times in that "
+                "unit, and counted from a start that is near? Or its weights or its context hold "
+                "numbers that are not finite or far too large."
             )
         self._updates += 1
         going = (ends < self._end[front.rows]).nonzero()[:, 0]
