@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput, require_number
+from skipstone.models import limits
 from skipstone.models.arithmetic import (
     filled,
     laid_out,
@@ -23,7 +24,6 @@ from skipstone.models.arithmetic import (
 from skipstone.models.base import Model
 from skipstone.models.controls import ControlSignal
 from skipstone.models.learning import Draws, Losses
-from skipstone.models import limits
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import BatchTimes, BatchValues
