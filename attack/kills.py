@@ -31,9 +31,9 @@ def attack_with_kills(trials: int, seed: int) -> Tally:
     writes = _count_writes(folder)
     for number in range(trials):
         shutil.rmtree(folder)
-        way = ("write", "time", "terminate", "within a write")[number % 4]
+        way = ("write", "time", "terminate", "within a write")[(number + seed) % 4]
         if way == "write":
-            at = number // 4 % writes + 1
+            at = (number // 4 + seed) % writes + 1
             ended = run_work(lambda at=at: _until_write(folder, at))
         elif way == "within a write":
             at = chance.randrange(1, largest)
