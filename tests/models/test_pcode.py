@@ -22,7 +22,8 @@ from helpers import (
     tuned,
 )
 from skipstone import PCODE, Draws, Knots, Sequences, find_knots
-from skipstone.models.pcode_config import READS, STEP_LOSS_WEIGHTS
+from skipstone.models.config import READS
+from skipstone.models.pcode_config import STEP_LOSS_WEIGHTS
 
 pytestmark = pytest.mark.usefixtures("both_paths")
 
@@ -147,7 +148,7 @@ def test_no_segment_is_shorter_than_a_step_of_a_rollout(min_step: float) -> None
             assert times[following - 1] - times[one] < min_step
 
 
-def test_tolerance_infinite_gives_one_segment_after_the_context() -> None:
+def test_a_large_tolerance_gives_one_segment_after_the_context() -> None:
     batch = random_batch(0, [9, 5])
     model = small_pcode(0)
     knots = find_knots(tuned(model, tolerance=1e30), batch)

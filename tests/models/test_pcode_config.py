@@ -17,7 +17,7 @@ from helpers import (
     tuned,
 )
 from skipstone import PCODE, InvalidInput
-from skipstone.models.pcode_config import READS
+from skipstone.models.config import READS
 
 
 def close(one: Tensor, other: Tensor) -> None:

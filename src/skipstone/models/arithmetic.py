@@ -6,8 +6,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from skipstone.models.config import ModelConfig
 from skipstone.models.typing import BatchMask, BatchTimes, BatchValues
 from skipstone.sequences import Sequences
+
+CHORD = (0.1, 1.0)
+"""Shortest and longest stretch, in the model's unit of time, over which a rollout takes the rate of
+change at a segment's end. In training the shortest one bounds rates between close observations."""
 
 
 def squared_error(
@@ -93,11 +98,30 @@ def with_inputs(
     return torch.cat([values, *given], dim=-1) if given else values
 
 
-def with_observed(
-    values: Float[Tensor, "*rows dim"], missing: bool
-) -> Float[Tensor, "*rows input"]:
-    """Values, and where some may be `missing`, which were observed."""
-    return torch.cat([values, (~values.isnan()).to(values.dtype)], dim=-1) if missing else values
+def observation_inputs(
+    values: BatchValues, gaps: BatchTimes, config: ModelConfig, rate_unit: float = 1.0
+) -> Float[Tensor, "batch time input"]:
+    """What an encoder is given of observations, each after its gap: values; their rates of change
+    since the ones before, per `rate_unit` of time, if it reads motion; and which were observed,
+    where that is a question."""
+    rates = None
+    if config.reads_motion:
+        rates = rate_unit * rates_of_change(values, gaps, CHORD[0], config.missing)
+    observed = (~values.isnan()).to(values.dtype) if config.missing else None
+    return with_inputs(values, rates, observed)
+
+
+def prediction_inputs(
+    predicted: Float[Tensor, "rows dim"],
+    displacement: Float[Tensor, "rows dim"],
+    lengths: Float[Tensor, " rows"],
+    config: ModelConfig,
+) -> Float[Tensor, "rows input"]:
+    """The same of predictions, which have moved evenly by `displacement`."""
+    rates = None
+    if config.reads_motion:
+        rates = displacement / lengths.clamp(min=CHORD[0])[:, None]
+    return with_inputs(predicted, rates, torch.ones_like(predicted) if config.missing else None)
 
 
 def select_rows(

@@ -15,6 +15,9 @@ READOUTS = ("displacement", "absolute")
 MOST_WEIGHTS = 2**28
 """Weights of one network, about: a gigabyte in single precision."""
 
+READS = ("values", "motion")
+"""Encoder inputs; see `ModelConfig.reads`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
@@ -67,6 +70,15 @@ class ModelConfig:
     `absolute` decodes the observation itself. Coordinates are best moved. Images are best drawn
     anew: with displacements, whatever was once drawn wrongly would stay."""
 
+    image: tuple[int, ...] = ()
+    """Height and width, where features are the pixels of a grey image, row by row: encoder and
+    decoder are then convolutional. Empty for everything else, and for images as plain features."""
+
+    reads: str = "motion"
+    """Encoder input at an update: `values`, the observation, as in the paper; or `motion`, also its
+    rate of change on the way there. A model that skips sees nothing between two updates; without
+    the rate it would have to infer how things move after a collision from one observation."""
+
     def __post_init__(self) -> None:
         least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
         for name, low in least.items():
@@ -75,6 +87,7 @@ class ModelConfig:
         require_flag("missing", self.missing)
         require_number("time_unit", self.time_unit, above=0)
         require_choice("readout", self.readout, READOUTS)
+        require_choice("reads", self.reads, READS)
         require_choice("activation", self.activation, ACTIVATIONS)
         for name, features in (
             ("center", self.dim),
@@ -84,6 +97,7 @@ class ModelConfig:
         ):
             above = 0 if name.endswith("scale") else None
             self._set(name, as_scale(name, getattr(self, name), features, above))
+        self._set("image", _as_image(self.image, self.dim))
         self._set("targets", _as_targets(self.targets, self.dim))
 
     def _require_size(self, layers: str) -> None:
@@ -104,6 +118,29 @@ class ModelConfig:
     def moves(self) -> bool:
         """Whether the decoder predicts displacements."""
         return self.readout == "displacement"
+
+    @property
+    def reads_motion(self) -> bool:
+        """Whether the encoder reads rates of change."""
+        return self.reads == "motion"
+
+    @property
+    def encoder_width(self) -> int:
+        """Numbers that an encoder is given of an observation and its controls."""
+        return self.dim * (1 + self.reads_motion + self.missing) + self.control
+
+
+def _as_image(image: Any, dim: int) -> tuple[int, ...]:
+    if not isinstance(image, list | tuple) or len(image) not in (0, 2):
+        raise InvalidInput(f"image must be a height and a width, or empty; got {image!r}.")
+    for size in image:
+        require_number("image, each size,", size, 1, whole=True)
+    if image and image[0] * image[1] != dim:
+        raise InvalidInput(
+            f"image must have as many pixels as there are features, {dim}; got {image[0]} × "
+            f"{image[1]}."
+        )
+    return tuple(int(size) for size in image)
 
 
 def _as_targets(targets: Any, dim: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput, require_number
 from skipstone.models import limits
@@ -15,16 +16,16 @@ from skipstone.models.arithmetic import (
     filled,
     laid_out,
     last_observed,
+    observation_inputs,
     scored_observations,
     squared_error,
     start_error,
     with_inputs,
-    with_observed,
 )
 from skipstone.models.base import Model
 from skipstone.models.controls import ControlSignal
+from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
-from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import BatchTimes, BatchValues
 from skipstone.path import Path, Status
@@ -50,15 +51,12 @@ class LatentODE(Model[LatentODEConfig]):
 
     def __init__(self, config: LatentODEConfig):
         super().__init__(config)
-        hidden, layers, activation = config.hidden, config.layers, config.activation
-        inputs = config.dim * (1 + config.missing) + config.control + 1
-        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
+        hidden = config.hidden
+        self.encoder = encoder_of(config, 1)
         self.cell = nn.GRU(hidden, hidden, batch_first=True)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        self.decoder = ResidualMLP(
-            hidden, hidden, config.dim, layers, not config.moves, activation=activation
-        )
+        self.decoder = decoder_of(config, output_bias=not config.moves)
 
     def rollout(
         self,
@@ -107,10 +105,13 @@ class LatentODE(Model[LatentODEConfig]):
     def _state(self, context: Sequences, shown: BatchValues) -> Float[Tensor, "batch state"]:
         """The state after the context."""
         gaps = (context.times.diff(dim=1) / self.config.time_unit).to(shown.dtype)
-        elapsed = torch.nn.functional.pad(gaps, (1, 0))[..., None]
-        observed = with_observed(shown, self.config.missing)
-        inputs = filled(observed, with_observed(_held(shown), self.config.missing))
-        states, _ = self.cell(self.encoder(with_inputs(inputs, context.controls, elapsed)))
+        elapsed = torch.nn.functional.pad(gaps, (1, 0))
+        inputs = observation_inputs(shown, elapsed, self.config)
+        if not context.complete:
+            # What is missing has not moved.
+            inputs = filled(inputs, F.pad(_held(shown), (0, inputs.shape[2] - shown.shape[2])))
+        inputs = with_inputs(inputs, context.controls, elapsed[..., None])
+        states, _ = self.cell(self.encoder(inputs))
         return states[:, -1]
 
     def _predict(

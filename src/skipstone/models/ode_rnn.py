@@ -11,18 +11,19 @@ from torch import Tensor, nn
 
 from skipstone.models.arithmetic import (
     laid_out,
+    observation_inputs,
+    prediction_inputs,
     scored_observations,
     select_rows,
     squared_error,
     start_error,
     with_inputs,
-    with_observed,
 )
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import Drive
+from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
-from skipstone.models.networks import ResidualMLP
 from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import (
     BatchIndex,
@@ -66,16 +67,13 @@ class ODERNN(SteppingModel[ODERNNConfig]):
 
     def __init__(self, config: ODERNNConfig):
         super().__init__(config)
-        hidden, layers, activation = config.hidden, config.layers, config.activation
+        hidden = config.hidden
         self.min_step = 0.0
-        inputs = config.dim * (1 + config.missing) + config.control
-        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
+        self.encoder = encoder_of(config)
         self.cell = nn.GRUCell(hidden, hidden)
         self.dynamics = Dynamics(hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        self.decoder = ResidualMLP(
-            hidden, hidden, config.dim, layers, not config.moves, activation=activation
-        )
+        self.decoder = decoder_of(config, output_bias=not config.moves)
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
@@ -84,8 +82,8 @@ class ODERNN(SteppingModel[ODERNNConfig]):
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
-        """The observations, and which of their values were observed if that is a question."""
-        return with_observed(values, self.config.missing)
+        """As all models have it."""
+        return observation_inputs(values, gaps, self.config)
 
     def encode(
         self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
@@ -121,9 +119,10 @@ class ODERNN(SteppingModel[ODERNNConfig]):
         return integrate(self.dynamics, state, lengths[:, None], self.config)[0][:, 0]
 
     def ends(self, segments: ODERNNSegments, lengths: Lengths) -> tuple[Values, Inputs]:
-        """Prediction at the end, which is also what the encoder is given."""
+        """Prediction at the end, and the encoder input made of it."""
         predicted = self.displace(segments.values, segments.state, segments.end)
-        return predicted, with_observed(predicted, self.config.missing)
+        displacement = predicted - segments.values
+        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
 
     def displace(self, values: Values, state: State, later: State) -> Values:
         """Observations moved by the decoded difference of two states, or decoded themselves."""

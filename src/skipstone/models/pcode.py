@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.models import fast
-from skipstone.models.arithmetic import rates_of_change, select_rows, with_inputs
+from skipstone.models.arithmetic import CHORD, observation_inputs, select_rows, with_inputs
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import Drive
+from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.pcode_config import PCODEConfig
@@ -34,10 +35,6 @@ from skipstone.sequences import Sequences
 TOLERANCE_GAIN = 0.03
 """How fast the tolerance follows a target step: its change per training step, as a share, for a
 mean step that is off by a factor e."""
-
-CHORD = (0.1, 1.0)
-"""Shortest and longest stretch, in the model's unit of time, over which a rollout takes the rate of
-change at a segment's end. In training the shortest one bounds rates between close observations."""
 
 BLOCK = 4096
 """Points that are decoded together: intermediate results should stay in the cache."""
@@ -95,16 +92,12 @@ class PCODE(SteppingModel[PCODEConfig]):
 
     def __init__(self, config: PCODEConfig):
         super().__init__(config)
-        hidden, layers = config.hidden, config.layers
-        inputs = config.dim * (1 + (config.reads == "motion") + config.missing) + config.control
+        hidden, activation = config.hidden, config.activation
         self.min_step = config.min_step
-        activation = config.activation
-        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
+        self.encoder = encoder_of(config)
         self.cell = nn.GRUCell(hidden, hidden)
         # A displacement is a difference of two decodings, from which a bias would cancel.
-        self.decoder = ResidualMLP(
-            hidden, hidden, config.dim, layers, not config.moves, activation=activation
-        )
+        self.decoder = decoder_of(config, output_bias=not config.moves)
         self.step_size = (
             nn.Linear(hidden, 1)
             if config.step_layers == 1
@@ -127,14 +120,8 @@ class PCODE(SteppingModel[PCODEConfig]):
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
-        """Observations; with `reads="motion"` also their rates of change since the one before, per
-        shortest step, zero for the first; and which were observed, where that is a question."""
-        parts, missing = [values], self.config.missing
-        if self.config.reads == "motion":
-            parts.append(self.min_step * rates_of_change(values, gaps, CHORD[0], missing))
-        if missing:
-            parts.append((~values.isnan()).to(values.dtype))
-        return torch.cat(parts, dim=-1) if len(parts) > 1 else values
+        """As all models have it; rates are per shortest step."""
+        return observation_inputs(values, gaps, self.config, self.min_step)
 
     def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
         """The cell's input. The time elapsed is in the state already, which has moved by it."""
@@ -217,7 +204,7 @@ class PCODE(SteppingModel[PCODEConfig]):
         """Lines, decoded in one product at all that the loop has to know: at their ends, shortly
         before if the encoder reads rates, and at their starts if they move."""
         _, first, slope = self.lines(state, values)
-        motion, chord = self.config.reads == "motion", lengths.clamp(*CHORD)
+        motion, chord = self.config.reads_motion, lengths.clamp(*CHORD)
         points = [lengths, lengths - chord] if motion else [lengths]
         inputs = [torch.addcmul(first, slope, offset[:, None]) for offset in points]
         if drive is not None:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from skipstone.errors import InvalidInput, require_choice, require_flag, require_number
 from skipstone.models.config import ModelConfig
 
-READS = ("values", "motion")
-"""Encoder inputs; see `PCODEConfig.reads`."""
-
 STEP_LOSS_WEIGHTS = {"difference": 1e-5, "ratio": 4e-3}
 """Weights of the step-size losses beside the prediction loss; the first is the paper's (section 4).
 The second was the better of two in short runs."""
@@ -58,11 +55,6 @@ class PCODEConfig(ModelConfig):
     """Layers of the network that predicts step sizes. When a line will break, at the next collision
     say, is not a linear matter. The paper has 1."""
 
-    reads: str = "motion"
-    """Encoder input at an update: `values`, the observation, as in the paper; or `motion`, also its
-    rate of change on the way there. A model that skips sees nothing between two updates; without
-    the rate it would have to infer how things move after a collision from one observation."""
-
     min_step: float = 1.0
     """Shortest step, in the model's unit of time: with 1, one typical observation interval. For
     data that are observed more often than something can happen, a longer one bounds the cost."""
@@ -102,7 +94,6 @@ class PCODEConfig(ModelConfig):
         require_number("step_layers", self.step_layers, 1, whole=True)
         self._require_size("step_layers")
         require_choice("step_loss", self.step_loss, STEP_LOSS_WEIGHTS)
-        require_choice("reads", self.reads, READS)
         require_choice("control_effect", self.control_effect, CONTROL_EFFECTS)
         if self.target_step is not None:
             require_number("target_step", self.target_step, self.min_step, most=self.max_step)

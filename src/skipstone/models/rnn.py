@@ -11,18 +11,19 @@ from torch import Tensor, nn
 
 from skipstone.models.arithmetic import (
     laid_out,
+    observation_inputs,
+    prediction_inputs,
     scored_observations,
     select_rows,
     squared_error,
     with_inputs,
-    with_observed,
 )
 from skipstone.models.base import SteppingModel
 from skipstone.models.config import ModelConfig
 from skipstone.models.controls import Drive
+from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
-from skipstone.models.networks import ResidualMLP
 from skipstone.models.typing import (
     BatchIndex,
     BatchMask,
@@ -66,22 +67,20 @@ class RNN(SteppingModel[RNNConfig]):
 
     def __init__(self, config: RNNConfig):
         super().__init__(config)
-        hidden, layers, activation = config.hidden, config.layers, config.activation
         self.min_step = 0.0
-        inputs = config.dim * (1 + config.missing) + config.control + 1
-        self.encoder = ResidualMLP(inputs, hidden, hidden, layers, activation=activation)
-        self.cell = nn.GRU(hidden, hidden, batch_first=True)
-        self.decoder = ResidualMLP(hidden + 1, hidden, config.dim, layers, activation=activation)
+        self.encoder = encoder_of(config, 1)
+        self.cell = nn.GRU(config.hidden, config.hidden, batch_first=True)
+        self.decoder = decoder_of(config, 1)
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
-        return self.encoder.first.weight.new_zeros(rows, self.config.hidden)
+        return self.cell.all_weights[0][0].new_zeros(rows, self.config.hidden)
 
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes
     ) -> Float[Tensor, "batch time input"]:
-        """The observations, and which of their values were observed if that is a question."""
-        return with_observed(values, self.config.missing)
+        """As all models have it."""
+        return observation_inputs(values, gaps, self.config)
 
     def encode(
         self, inputs: Float[Tensor, "*rows dim"], controls: Controls | None, elapsed: Elapsed
@@ -125,9 +124,10 @@ class RNN(SteppingModel[RNNConfig]):
         return state
 
     def ends(self, segments: RNNSegments, lengths: Lengths) -> tuple[Values, Inputs]:
-        """Prediction at the end, which is also what the encoder is given."""
-        predicted = segments.values + segments.displacement
-        return predicted, with_observed(predicted, self.config.missing)
+        """Prediction at the end, and the encoder input made of it."""
+        displacement = segments.displacement
+        predicted = segments.values + displacement
+        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
 
     def predict(
         self,
@@ -163,9 +163,10 @@ class RNN(SteppingModel[RNNConfig]):
         """Predictions of the scored observations and all gaps, by one pass over whole sequences."""
         gaps = self.clock(batch.times).diff(dim=1).to(batch.values.dtype)[..., None]
         elapsed = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, :-1]], dim=1)
-        values, shown = batch.values[:, :-1], with_observed(shown, self.config.missing)[:, :-1]
+        inputs = self.encoder_inputs(shown[:, :-1], elapsed[..., 0])
+        values = batch.values[:, :-1]
         controls = None if batch.controls is None else batch.controls[:, :-1]
-        states, _ = self.cell(self.encoder(with_inputs(shown, controls, elapsed)))
+        states, _ = self.cell(self.encoder(with_inputs(inputs, controls, elapsed)))
         wanted = scored[:, 1:]
         values = values[wanted]
         predicted = values + self._displacement(states[wanted], values, gaps[wanted])

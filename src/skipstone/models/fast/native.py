@@ -78,13 +78,13 @@ def shape_of(model: PCODE) -> ctypes.Structure:
     config = model.config
     return _Shape(
         dim=config.dim,
-        inputs=model.encoder.first.in_features,
+        inputs=config.encoder_width,
         hidden=config.hidden,
         layers=config.layers,
         step_layers=config.step_layers,
         context=config.num_context,
         moves=config.moves,
-        motion=config.reads == "motion",
+        motion=config.reads_motion,
         whole_steps=config.whole_steps,
         drive=2 * config.control if model.crosses_controls else 0,
         min_step=config.min_step,
