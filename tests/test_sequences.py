@@ -249,6 +249,11 @@ def test_small_integers_are_times_as_they_are() -> None:
     assert batch.clock.origins is None
 
 
+def test_whole_numbers_are_exact_in_single_precision() -> None:
+    times = torch.arange(1e6, 1e6 + 3)[None]
+    assert Sequences(times, np.zeros((1, 3, 1))).times.tolist() == [[1e6, 1e6 + 1, 1e6 + 2]]
+
+
 def test_what_lies_in_the_padding_of_stamps_does_not_matter() -> None:
     times = np.array([[START, START + 5, -(2**63)]])
     batch = Sequences(times, np.zeros((1, 3, 1)), mask=[[True, True, False]])
@@ -332,11 +337,11 @@ def with_bad_value(bad: float) -> np.ndarray:
         (broken(times=[[2**70, 2**71, 2**72]] * 2), "integer times must lie within 64 bits"),
         (
             broken(times=1.7e18 + 1e3 * np.arange(6.0).reshape(2, 3)),
-            "near 1.7e+18 such floats are 377 apart, and observations 1.02e+03. Give integers or",
+            "near 1.7e+18 such floats are 377 apart, and observations 1.02e+03. Give double",
         ),
         (
-            broken(times=(1e6 + np.arange(6.0).reshape(2, 3)).astype(np.float32)),
-            "near 1000005 such floats are 0.119 apart, and observations 1. Give integers",
+            broken(times=(1e6 + 0.7 * np.arange(6.0).reshape(2, 3)).astype(np.float32)),
+            "near 1000003.5 such floats are 0.119 apart, and observations 0.688. Give double",
         ),
         (broken(dtype=torch.int64), "dtype must be a floating-point dtype of torch, such as"),
         (broken(values=[[[0.0]], [[0.0], [1.0]]]), "values must nest evenly"),

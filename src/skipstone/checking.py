@@ -13,7 +13,7 @@ from skipstone.errors import InvalidInput, shortened
 
 _DOUBLE = torch.finfo(torch.float64).eps
 
-COARSEST = 0.01
+COARSEST = 0.1
 """Distance of neighbouring floats, at most, as a share of the time between observations."""
 
 
@@ -127,13 +127,16 @@ def check_precision(times: Tensor, mask: Tensor, precision: float) -> None:
     known = mask[:, 1:] & (gaps > 0)
     if not bool(known.any()):
         return
+    whole = times[mask]
+    if bool((whole == whole.round()).all()) and float(whole.abs().max()) * precision < 1:
+        return  # Whole numbers are exact this far.
     gaps, apart = gaps[known], precision * at[known]
     if float((apart / gaps).median()) > COARSEST:
         raise InvalidInput(
             f"times must tell observations apart; near {float(at[known].max()):.13g} such floats "
             f"are {float(apart.max()):.3g} apart, and observations {float(gaps.median()):.3g}. "
-            "Give integers or datetime64, which are counted exactly from each sequence's first, or "
-            "subtract a start before they become floats."
+            "Give double precision, or integers or datetime64, which are counted exactly from each "
+            "sequence's first; or subtract a start before they become floats."
         )
 
 

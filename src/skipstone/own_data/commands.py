@@ -175,6 +175,8 @@ def forecast(
     ] = None,
 ) -> None:
     """Forecast from the last rows of each id in a table."""
+    import torch
+
     from skipstone.own_data.known import known_controls
     from skipstone.own_data.tablefiles import require_table_library, write_frame
     from skipstone.own_data.trainings import columns_of, end_of_forecast, forecast_context
@@ -188,7 +190,8 @@ def forecast(
     model = trained.load()
     end = end_of_forecast(context, until)
     controls = None if known is None else known_controls(context, columns_of(trained), known)
-    path = model.rollout(context.tail(model.config.num_context), end, controls)
+    with torch.inference_mode():
+        path = model.rollout(context.tail(model.config.num_context), end, controls)
     path.require_end()
     write_frame(path.to_table(every=every, interval=interval), out)
     say(f"{path}\nwrote {out}")
