@@ -45,7 +45,8 @@ def require_number(
         raise InvalidInput(f"{name} must be {kind}; got {shortened(value)}.")
     if not _is_finite(value):
         raise InvalidInput(f"{name} must be a finite number; got {shortened(value)}.")
-    if whole and not abs(operator.index(value)) <= LARGEST:
+    size: Any = value
+    if whole and abs(int(size)) > LARGEST:
         raise InvalidInput(f"{name} must be below 2**63; got {shortened(value)}.")
     bounds = [
         ("at least", operator.ge, least),
