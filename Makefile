@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup test test-slow test-bench reproduce bench bench-jax format clean
+.PHONY: setup test test-slow test-bench attack reproduce bench bench-jax format clean
 
 setup: $(READY)
 
@@ -20,6 +20,10 @@ test-slow: $(READY)
 # One after the other and with all cores: these measure time.
 test-bench: $(READY)
 	$(BIN)/pytest -m bench
+
+# An hour of kills, fuzzed calls, damaged files and full disks; see docs/promises.md.
+attack: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m attack
 
 reproduce: $(READY)
 	$(BIN)/skipstone reproduce

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -39,13 +41,27 @@ from skipstone.console import short_number
         ("train circles rnn --preset smoke --devices 0", "devices must be"),
         ("train circles rnn --preset smoke --precision 8", 'precision must be "32-true"'),
         ("--import no_such_module tasks", "--import takes a module that can be imported"),
+        ("--import .. tasks", "--import takes a module that can be imported; TypeError"),
+        ("train circles pcode --preset smoke --set tolerance=Infinity", "must be a finite number"),
+        ("train circles rnn --preset smoke --set hidden=9999999", "a network must have at most"),
+        ("train circles rnn --preset smoke --steps 99999999999999999999", "steps must be below"),
+        ("train circles rnn --seed 99999999999999999999999", "at most 2**63 - 1; got 99999999999"),
+        ("plan --tables 99999999", "tables must be at least 2 and at most 1000000"),
+        ("evaluate /proc/none", "must be a place that can be written to; No such file"),
+        ("show circles --out {long}.png", "must be a place that can be written to; File name too"),
+        ("runs {long}", "File name too long"),
+        ("evaluate {long}", "File name too long"),
+        ("plan --out {file}", "must be a place that can be written to"),
+        ("reproduce --out {file}/x", "must be a place that can be written to"),
         ("evaluate {tmp}", "a run is a folder with config.json"),
         ("runs {tmp}", "holds none"),
         ("show circle", "circles"),
     ],
 )
 def test_bad_input_is_one_line(arguments: str, message: str, tmp_path: Path) -> None:
-    words = arguments.format(tmp=tmp_path).split()
+    names = {"tmp": tmp_path, "long": tmp_path / ("x" * 300), "file": tmp_path / "file"}
+    names["file"].write_text("")
+    words = arguments.format(**names).split()
     if words[0] == "train":
         words += ["--runs", str(tmp_path / "runs"), "--quiet"]
     said = run_cli(*words)
@@ -91,6 +107,38 @@ def test_train_runs_and_evaluate_tell_the_same_story(
     listed = run_cli("runs", runs).out
     assert "lines-rnn-smoke-seed0" in listed
     assert short_number(evaluation["sample_mse"]["value"]) in listed
+
+
+def test_errors_of_files_and_of_memory_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes of a disk or a machine that is full is no defect of the program."""
+    full = OSError(28, "No space left on device", "runs/x\x1b[31m")
+    for error, line in [
+        (full, "error: runs/x�[31m: No space left on device. Check the path"),
+        (MemoryError(), "error: there is not enough memory for this."),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "error: there is not enough"),
+    ]:
+        monkeypatch.setattr("skipstone.training.listing.runs_table", mock.Mock(side_effect=error))
+        said = run_cli("runs")
+        assert said.code == 2
+        assert said.err.startswith(line)
+        assert said.err.count("\n") == 1
+    defect = mock.Mock(side_effect=RuntimeError("a defect"))
+    monkeypatch.setattr("skipstone.training.listing.runs_table", defect)
+    with pytest.raises(RuntimeError, match="a defect"):
+        run_cli("runs")
+
+
+def test_warnings_are_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warn(folder: Path) -> str:
+        warnings.warn("something to know", stacklevel=1)
+        return "a table"
+
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setattr("skipstone.training.listing.runs_table", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        said = run_cli("runs")
+    assert (said.out, said.err) == ("a table\n", "warning: something to know\n")
 
 
 def test_ctrl_c_says_how_to_resume_and_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,15 @@ import io
 import pytest
 from rich.console import Console
 
-from skipstone.console import markdown_table, quarter_lines, short_number, text_table
+from skipstone.console import (
+    markdown_table,
+    parse_options,
+    printable,
+    quarter_lines,
+    say,
+    short_number,
+    text_table,
+)
 
 
 def test_a_line_when_something_begins_and_for_every_quarter() -> None:
@@ -30,6 +38,37 @@ def test_names_with_brackets_are_not_markup() -> None:
     console = Console(width=60, record=True, file=io.StringIO())
     console.print(text_table(["run", "error"], [["a [bold]b[/bold]", "1"]]))
     assert "a [bold]b[/bold]" in console.export_text()
+
+
+ODD = "a [bold]b[/] \x1b[31mred\x1b[0m \udcff\nc"
+
+
+def test_names_in_tables_are_text_wherever_they_stand() -> None:
+    """In heads and captions, too: `[/]` alone would be an error of the markup."""
+    console = Console(width=90, record=True, file=io.StringIO())
+    console.print(text_table([ODD, "error"], [[ODD, ODD]], caption=ODD, words=2))
+    text = console.export_text()
+    assert text.count("a [bold]b[/] �[31mred�[0m �") == 4
+    assert "\x1b" not in text
+
+
+def test_what_is_printed_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say(ODD)
+    assert capsys.readouterr().out == "a [bold]b[/] �[31mred�[0m �\nc\n"
+    assert printable("\a\b\r\x9b") == "����"
+
+
+def test_a_bar_in_a_name_does_not_split_a_cell_of_a_page() -> None:
+    assert markdown_table(["a|b"], [["1\n2"]]) == "| a\\|b |\n| --- |\n| 1 2 |\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("1e-3", 1e-3), ("relu", "relu"), ("[" * 9000, "[" * 9000), ("", "")],
+    ids=["number", "float", "word", "deep", "empty"],
+)
+def test_options_are_json_or_text(text: str, value: object) -> None:
+    assert parse_options([f"name={text}"]) == {"name": [value]}
 
 
 def test_a_markdown_table_has_a_line_for_each_row() -> None:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from skipstone.errors import (
-    LARGEST_SEED,
+    LARGEST,
     InvalidInput,
     require_choice,
+    require_flag,
     require_number,
     require_seed,
+    shortened,
 )
 
 
@@ -25,7 +27,8 @@ from skipstone.errors import (
         (0.5, {"least": 0.5}),
         (np.float32(0.5), {"above": 0, "below": 1}),
         (np.int64(3), {"least": 3, "most": 3, "whole": True}),
-        (10**400, {"least": 0}),
+        (10**300, {"least": 0}),
+        (LARGEST, {"whole": True}),
     ],
 )
 def test_numbers_of_python_and_numpy_count(value: Any, bounds: dict[str, Any]) -> None:
@@ -46,6 +49,10 @@ def test_numbers_of_python_and_numpy_count(value: Any, bounds: dict[str, Any]) -
         (0, {"above": 0}, "n must be above 0; got 0."),
         (1, {"least": 0, "below": 1}, "n must be at least 0 and below 1; got 1."),
         (3, {"most": 2}, "n must be at most 2; got 3."),
+        (10**400, {}, "n must be a finite number; got a number of about 400 digits."),
+        (10**400, {"whole": True}, "n must be a finite number; got a number of about 400 digits."),
+        (LARGEST + 1, {"whole": True}, "n must be below 2**63; got 9223372036854775808."),
+        ("x" * 100, {}, "n must be a number; got 'xxx"),
     ],
 )
 def test_what_is_no_number_or_out_of_bounds(
@@ -55,12 +62,29 @@ def test_what_is_no_number_or_out_of_bounds(
         require_number("n", value, **bounds)
 
 
-@pytest.mark.parametrize("value", [-1, 1.0, True, None, LARGEST_SEED + 1])
+@pytest.mark.parametrize("value", [-1, 1.0, True, None, LARGEST + 1])
 def test_seeds_are_whole_numbers(value: Any) -> None:
     with pytest.raises(InvalidInput, match="seed must be a whole number, zero or more"):
         require_seed(value)
     require_seed(np.int64(3))
-    require_seed(LARGEST_SEED)
+    require_seed(LARGEST)
+
+
+@pytest.mark.parametrize("value", ["no", 0, None, 1.0])
+def test_flags_are_not_guessed(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="n must be True or False"):
+        require_flag("n", value)
+    require_flag("n", np.bool_(False))
+    require_flag("n", True)
+
+
+LONG = {"text": "x" * 10**6, "list": [1.0] * 10**5, "number": 10**5000, "lines": "two\nlines"}
+
+
+@pytest.mark.parametrize("value", LONG.values(), ids=LONG)
+def test_what_arrived_is_short_and_in_one_line(value: Any) -> None:
+    assert len(shortened(value)) <= 60
+    assert "\n" not in shortened(value)
 
 
 def test_a_wrong_choice_names_the_nearest() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,6 +203,69 @@ def test_bytes_are_images_as_values_and_numbers_as_controls() -> None:
         assert batch.to(dtype=torch.float32).values.flatten().tolist() == [1.0, 1.0]
 
 
+START = 1_700_000_000_000_000_001
+MICRO = START + 1000 * np.arange(6).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("times", "per_unit"),
+    [
+        (MICRO, 1.0),
+        (torch.as_tensor(MICRO), 1.0),
+        (MICRO.tolist(), 1.0),
+        (MICRO.astype("uint64"), 1.0),
+        (MICRO.astype(">i8"), 1.0),
+        (MICRO.astype("datetime64[ns]"), 1e9),
+        (MICRO.astype("timedelta64[ns]"), 1e9),
+        (MICRO.astype("datetime64[ns]").astype("datetime64[us]").astype(object), 1e9),
+    ],
+    ids=["int64", "tensor", "list", "uint64", "big-endian", "datetime64", "timedelta64", "objects"],
+)
+def test_microseconds_since_1970_survive(times: Any, per_unit: float) -> None:
+    """A float64 has steps of 256 there: the start is subtracted before anything becomes one."""
+    values = np.zeros((2, 3, 1))
+    expected = [[0.0, 1000 / per_unit, 2000 / per_unit]] * 2
+    for batch in (Sequences(times, values), Sequences.from_lists(list(values), list(times))):
+        assert batch.times.tolist() == expected
+        assert batch.typical_spacing == 1000 / per_unit
+        ns = MICRO if not isinstance(times, np.ndarray) or times.dtype != object else MICRO - 1
+        back = batch.clock.stamps(batch.times[1].numpy(), np.array([1, 1, 1]))
+        if batch.clock.tick == "us":
+            back = back.astype("datetime64[ns]")
+        assert back.astype(np.int64).tolist() == ns[1].tolist()
+    assert batch.tail(2).clock.origins is not None
+
+
+def test_whole_starts_and_spacings_stay_whole() -> None:
+    batch = Sequences.from_array(np.zeros((1, 3, 1)), spacing=1000, start=START)
+    assert batch.times.tolist() == [[0, 1000, 2000]]
+    assert batch.clock.origins is not None
+    assert batch.clock.origins.tolist() == [START]
+
+
+def test_small_integers_are_times_as_they_are() -> None:
+    batch = Sequences(np.array([[3, 5]]), np.zeros((1, 2, 1)))
+    assert batch.times.tolist() == [[3, 5]]
+    assert batch.clock.origins is None
+
+
+def test_whole_numbers_are_exact_in_single_precision() -> None:
+    times = torch.arange(1e6, 1e6 + 3)[None]
+    assert Sequences(times, np.zeros((1, 3, 1))).times.tolist() == [[1e6, 1e6 + 1, 1e6 + 2]]
+
+
+def test_what_lies_in_the_padding_of_stamps_does_not_matter() -> None:
+    times = np.array([[START, START + 5, -(2**63)]])
+    batch = Sequences(times, np.zeros((1, 3, 1)), mask=[[True, True, False]])
+    assert batch.times.tolist() == [[0, 5, 5]]
+
+
+def test_times_of_one_batch_are_of_one_kind() -> None:
+    times = [MICRO[0], np.array([0.0, 1.0, 2.0])]
+    with pytest.raises(InvalidInput, match="times must be of one kind in all sequences"):
+        Sequences.from_lists(np.zeros((2, 3, 1)), times)  # pyright: ignore
+
+
 GOOD = {"times": [[0.0, 1.0, 2.0]] * 2, "values": np.zeros((2, 3, 1))}
 NAN = float("nan")
 
@@ -264,8 +328,22 @@ def with_bad_value(bad: float) -> np.ndarray:
         (broken(times=torch.zeros(2, 3, dtype=torch.bool)), "real numbers; got torch.bool"),
         (
             broken(times=np.zeros((2, 3), "datetime64[s]")),
-            "times must be real numbers; got datetime64[s]. Convert time stamps to seconds first",
+            "times must increase within a sequence; sequence 0 has 0 after 0 (index 1)",
         ),
+        (broken(times=np.full((2, 3), "NaT", "datetime64[s]")), "times must be finite; one is NaT"),
+        (broken(times=np.zeros((2, 3), "datetime64[ps]")), "a unit from weeks to nanoseconds; got"),
+        (broken(times=np.zeros((2, 3), "timedelta64[M]")), "a unit from weeks to nanoseconds; got"),
+        (broken(times=[[2**63, 2**63 + 9, 2**64 - 1]] * 2), "integer times must be below 2**63"),
+        (broken(times=[[2**70, 2**71, 2**72]] * 2), "integer times must lie within 64 bits"),
+        (
+            broken(times=1.7e18 + 1e3 * np.arange(6.0).reshape(2, 3)),
+            "near 1.7e+18 such floats are 377 apart, and observations 1.02e+03. Give double",
+        ),
+        (
+            broken(times=(1e6 + 0.7 * np.arange(6.0).reshape(2, 3)).astype(np.float32)),
+            "near 1000003.5 such floats are 0.119 apart, and observations 0.688. Give double",
+        ),
+        (broken(dtype=torch.int64), "dtype must be a floating-point dtype of torch, such as"),
         (broken(values=[[[0.0]], [[0.0], [1.0]]]), "values must nest evenly"),
         (broken(mask=np.zeros((2, 3))), "mask must be boolean; got torch.float64"),
         (broken(mask=np.ones((2, 2), bool)), "mask must have the shape of times, (2, 3)"),
@@ -330,6 +408,17 @@ def test_other_bad_uses_are_explained() -> None:
             "must be above 0; got 0.0",
         ),
         (lambda: Sequences.from_array(np.zeros((2, 1))), "values must have shape"),
+        (lambda: batch[True], "sequences are picked by a whole number"),
+        (lambda: batch["a"], "sequences are picked by a whole number"),
+        (lambda: batch[0.5], "sequences are picked by a whole number"),
+        (lambda: batch[[True]], "or a mask of shape (2,); got bool of shape (1,)"),
+        (lambda: batch[0.0:1.0], "a slice must be of whole numbers"),
+        (lambda: batch.select([[1.0]]), "keep must be boolean"),
+        (lambda: batch.select([[True]]), "keep must have the shape of times, (2, 5); got (1, 1)"),
+        (lambda: batch.named(features="ab"), "features must be a list of texts; got 'ab'"),
+        (lambda: batch.split([0.5, 0.5], seed=-1), "seed must be a whole number"),
+        (lambda: batch.windows(2**63 - 1), "the longest stretch has 5"),
+        (lambda: batch.to(dtype=torch.int32), "dtype must be a floating-point dtype"),
         (lambda: Sequences.from_array(np.zeros((2, 1, 1))).typical_spacing, "at least two obs"),
     ]:
         with pytest.raises(InvalidInput, match=re.escape(message)):

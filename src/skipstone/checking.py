@@ -9,7 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, shortened
+
+_DOUBLE = torch.finfo(torch.float64).eps
+
+COARSEST = 0.1
+"""Distance of neighbouring floats, at most, as a share of the time between observations."""
 
 
 def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
@@ -17,13 +22,14 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
 
     Floating-point tensors keep their dtype unless another is asked for; the rest gets the default.
     """
+    require_floating(dtype)
     if not isinstance(array, Tensor):
         array = as_array(array, name)
         if array.dtype.kind not in "fiu":
             raise InvalidInput(_values_rule(name, array.dtype))
         if array.dtype.kind == "f":
             dtype = dtype or torch.get_default_dtype()
-        array = _tensor(array)
+        array = to_tensor(array)
     if array.dtype == torch.bool or array.is_complex():
         raise InvalidInput(_values_rule(name, array.dtype))
     if array.dtype == torch.uint8 and not name.startswith("controls"):
@@ -31,6 +37,15 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
     if not array.is_floating_point():
         dtype = dtype or torch.get_default_dtype()
     return array if dtype is None else array.to(dtype)
+
+
+def require_floating(dtype: Any) -> None:
+    """Raise unless a dtype is None or a floating-point one: others would cut values off."""
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise InvalidInput(
+            "dtype must be a floating-point dtype of torch, such as torch.float32; got "
+            f"{shortened(dtype)}."
+        )
 
 
 def _values_rule(name: str, dtype: object) -> str:
@@ -49,50 +64,85 @@ def as_array(array: Any, name: str) -> np.ndarray:
             f"{name} must nest evenly, the same number of features and observations everywhere; "
             "they do not. For sequences of different lengths use Sequences.from_lists."
         ) from None
+    except (TypeError, RuntimeError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidInput(
+            f"{name} must be a tensor, an array or nested lists of numbers; got "
+            f"{type(array).__name__}: {reason}"
+        ) from None
 
 
-def _tensor(array: np.ndarray) -> Tensor:
+def as_entries(name: str, things: Any) -> list[Any]:
+    """A list with an entry for each sequence."""
+    try:
+        return list(things)
+    except TypeError:
+        raise InvalidInput(
+            f"{name} must be a list with an entry for each sequence; got {shortened(things)}."
+        ) from None
+
+
+def to_tensor(array: np.ndarray) -> Tensor:
     """A tensor of any numeric array, sharing its memory where torch can.
 
     Torch has no long double and no foreign byte order; it refuses reversed views, and warns of
     read-only arrays.
     """
-    wide = array.dtype.kind == "f" and array.dtype.itemsize > 8
-    array = array.astype(np.float64 if wide else array.dtype.newbyteorder("="), copy=False)
-    array = np.ascontiguousarray(array)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    # By kind and size, since numpy has several types of the same, of which torch knows one.
+    array = array.astype(np.dtype(f"{kind}{min(size, 8)}"), copy=False)
+    array = np.asarray(array, order="C")  # `ascontiguousarray` would give a number an axis.
     return torch.as_tensor(array if array.flags.writeable else array.copy())
 
 
-def as_times(array: Any) -> Tensor:
+def as_times(array: Any, name: str = "times") -> Tensor:
     """Times in double precision, where the device has it."""
     if not isinstance(array, Tensor):
-        array = as_array(array, "times")
+        array = as_array(array, name)
         if array.dtype.kind not in "fiu":
             raise InvalidInput(
-                f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds "
-                "first, for example with t.astype('datetime64[ns]').astype('int64') / 1e9."
+                f"{name} must be real numbers; got {array.dtype}. Convert them first, for example "
+                "with t.astype('float64')."
             )
         # Before it becomes a tensor, so that unsigned integers of any size will do.
-        array = _tensor(array.astype(np.float64))
+        array = to_tensor(array.astype(np.float64))
     if array.is_complex() or array.dtype == torch.bool:
-        raise InvalidInput(
-            f"times must be real numbers; got {array.dtype}. Convert time stamps to seconds first."
-        )
+        raise InvalidInput(f"{name} must be real numbers; got {array.dtype}. Convert them first.")
     return array.to(torch.float32 if array.device.type == "mps" else torch.float64)
+
+
+def precision_of(times: Any) -> float:
+    """Relative distance of neighbouring numbers in the dtype that times came in."""
+    dtype = getattr(times, "dtype", None)
+    if isinstance(times, Tensor) and times.is_floating_point():
+        return torch.finfo(times.dtype).eps
+    if isinstance(dtype, np.dtype) and dtype.kind == "f":
+        return max(float(np.finfo(dtype).eps), _DOUBLE)
+    return _DOUBLE
+
+
+def check_precision(times: Tensor, mask: Tensor, precision: float) -> None:
+    """Raise where times are so large that most gaps between them are rounding."""
+    gaps, at = times.diff(dim=1), times[:, 1:].abs()
+    known = mask[:, 1:] & (gaps > 0)
+    if not bool(known.any()):
+        return
+    whole = times[mask]
+    if bool((whole == whole.round()).all()) and float(whole.abs().max()) * precision < 1:
+        return  # Whole numbers are exact this far.
+    gaps, apart = gaps[known], precision * at[known]
+    if float((apart / gaps).median()) > COARSEST:
+        raise InvalidInput(
+            f"times must tell observations apart; near {float(at[known].max()):.13g} such floats "
+            f"are {float(apart.max()):.3g} apart, and observations {float(gaps.median()):.3g}. "
+            "Give double precision, or integers or datetime64, which are counted exactly from each "
+            "sequence's first; or subtract a start before they become floats."
+        )
 
 
 def as_mask(mask: Any, times: Tensor) -> Tensor:
     """A mask that marks padding: True first, False after."""
-    if not isinstance(mask, Tensor):
-        mask = as_array(mask, "mask")
-        mask = _tensor(mask) if mask.dtype.kind in "biuf" else mask
-    if mask.dtype != torch.bool:
-        raise InvalidInput(f"mask must be boolean; got {mask.dtype}. Convert with .bool().")
-    mask = mask.to(times.device)
-    if mask.shape != times.shape:
-        raise InvalidInput(
-            f"mask must have the shape of times, {tuple(times.shape)}; got {tuple(mask.shape)}."
-        )
+    mask = as_flags(mask, "mask", times)
     empty = (~mask.any(1)).nonzero()
     if len(empty):
         raise InvalidInput(
@@ -108,6 +158,20 @@ def as_mask(mask: Any, times: Tensor) -> Tensor:
             "observations, build without a mask and use select(keep): the times show the gap."
         )
     return mask
+
+
+def as_flags(flags: Any, name: str, times: Tensor) -> Tensor:
+    """One boolean for each time."""
+    if not isinstance(flags, Tensor):
+        flags = as_array(flags, name)
+        flags = to_tensor(flags) if flags.dtype.kind in "biuf" else flags
+    if flags.dtype != torch.bool:
+        raise InvalidInput(f"{name} must be boolean; got {flags.dtype}. Convert with .bool().")
+    if flags.shape != times.shape:
+        raise InvalidInput(
+            f"{name} must have the shape of times, {tuple(times.shape)}; got {tuple(flags.shape)}."
+        )
+    return flags.to(times.device)
 
 
 def check_shapes(times: Tensor, values: Tensor, controls: Tensor | None) -> None:
@@ -140,8 +204,11 @@ def shape_rule(values: Tensor) -> str:
     )
 
 
-def check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor) -> None:
-    """Raise unless times and controls are finite, values finite or NaN, and times increase."""
+def check_numbers(
+    times: Tensor, values: Tensor, controls: Tensor | None, mask: Tensor, precision: float
+) -> None:
+    """Raise unless times and controls are finite, values finite or NaN, and times increase by more
+    than their `precision`."""
     for name, array in (("values", values), ("controls", controls), ("times", times[..., None])):
         if array is None or not array.is_floating_point():
             continue
@@ -168,6 +235,7 @@ def check_numbers(times: Tensor, values: Tensor, controls: Tensor | None, mask: 
             f"{before:.13g} (index {index + 1}). Sort it, or drop duplicates."
             + (_SINGLE if before == after and abs(before) > 1e6 else "")
         )
+    check_precision(times, mask, precision)
 
 
 _SINGLE = (
@@ -214,6 +282,7 @@ def as_rows(
     values: Iterable[Any], times: Iterable[Any] | None, controls: Iterable[Any] | None
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """Times, values, controls and mask of sequences of different lengths, checked and padded."""
+    values = as_entries("values", values)
     rows = [as_values(row, f"values of sequence {i}", None) for i, row in enumerate(values)]
     if not rows:
         raise InvalidInput("there must be at least one sequence; got an empty list.")
@@ -227,15 +296,17 @@ def as_rows(
                 + ". Reshape it; a single feature needs a last axis: x[:, None]."
             )
     lengths = [len(row) for row in rows]
-    clock = (
-        [torch.arange(n, dtype=torch.float64) for n in lengths]
-        if times is None
-        else [as_times(row).to(rows[0].device) for row in times]
-    )
+    usual = [torch.arange(n, dtype=torch.float64) for n in lengths]
+    given = usual if times is None else as_entries("times", times)
+    clock = [as_times(row).to(rows[0].device) for row in given]
     check_lengths("times", [tuple(row.shape) for row in clock], lengths, ())
+    for row, came in zip(clock, given, strict=True):
+        if (precision := precision_of(came)) > _DOUBLE:  # Doubles are checked together.
+            check_precision(row[None], torch.ones_like(row[None], dtype=torch.bool), precision)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     if controls is None:
         return _pad(clock), _pad(rows), None, mask
+    controls = as_entries("controls", controls)
     inputs = [as_values(row, f"controls of sequence {i}", None) for i, row in enumerate(controls)]
     width = tuple(inputs[0].shape[1:]) if inputs else ()
     check_lengths("controls", [tuple(row.shape) for row in inputs], lengths, width)

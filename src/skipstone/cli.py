@@ -3,12 +3,16 @@
 What a command needs is imported inside it, so that `--help` and lists appear at once.
 """
 
+import io
 import sys
+import traceback
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from skipstone.console import printable, say
 from skipstone.errors import InvalidInput
 from skipstone.own_data.commands import table_commands
 from skipstone.paper.commands import RUNS, paper_commands
@@ -39,8 +43,12 @@ def _import_modules(names: list[str]) -> list[str]:
     for name in names:
         try:
             import_module(name)
-        except ImportError as error:
-            raise InvalidInput(f"--import takes a module that can be imported; {error}.") from None
+        except Exception as error:  # Whatever the user's own module raises.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            raise InvalidInput(
+                f"--import takes a module that can be imported; {type(error).__name__}: {error} "
+                f"({where.filename}, line {where.lineno})."
+            ) from None
     return names
 
 
@@ -90,9 +98,36 @@ def runs(
 
 
 def main() -> None:
-    """Entry point of the command: input that breaks a rule is an error of one line."""
+    """Entry point of the command: what is not the program's fault is an error of one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a letter shows another.
+            stream.reconfigure(errors="replace")
+    warnings.showwarning = _show_warning
     try:
         app()
-    except InvalidInput as error:
-        print(f"error: {error}", file=sys.stderr)
+    except Exception as error:
+        told = _explained(error)
+        if told is None:
+            raise
+        print(f"error: {printable(told).replace(chr(10), ' ')}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _explained(error: Exception) -> str | None:
+    """What to tell about bad input, files that cannot be used and a full machine; None for a
+    defect, whose traceback is what one needs."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror or error}. Check the path, its permissions and the disk."
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "there is not enough memory for this. Use a smaller model, batch or table."
+    return None
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """A line without the source of the warning, which is of no use on a command line."""
+    if issubclass(category, UserWarning) and not issubclass(category, DeprecationWarning):
+        say(f"warning: {message}", err=True)

@@ -7,11 +7,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, shortened
 from skipstone.signals import terminable
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or recolour a terminal: names come from files and tables."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
+
+
+def say(text: Any, err: bool = False) -> None:
+    """Print a line for the user."""
+    import typer
+
+    typer.echo(printable(str(text)), err=err)
 
 
 @runtime_checkable
@@ -37,7 +49,9 @@ def show_progress(shown: bool = True) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield quarter_lines(lambda text: console.print(text, markup=False, highlight=False))
+        yield quarter_lines(
+            lambda text: console.print(printable(text), markup=False, highlight=False)
+        )
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -49,8 +63,8 @@ def show_progress(shown: bool = True) -> Iterator[Progress]:
 
         def progress(what: str, share: float, details: str = "") -> None:
             if what not in rows:
-                rows[what] = on.add_task(what, total=1.0, details="")
-            on.update(rows[what], completed=share, details=details)
+                rows[what] = on.add_task(printable(what), total=1.0, details="")
+            on.update(rows[what], completed=share, details=printable(details))
 
         yield progress
 
@@ -83,25 +97,33 @@ def text_table(
     from rich.table import Column, Table
     from rich.text import Text
 
+    def plain(text: str) -> Text:
+        """A name with brackets is not markup, and one with an escape sequence is no command."""
+        return Text(printable(text).replace("\n", " "))
+
     heads = [
-        Column(name, overflow="fold")
+        Column(plain(name), overflow="fold")
         if index == 0
-        else Column(name, justify="left" if index < words else "right", no_wrap=index >= words)
+        else Column(
+            plain(name), justify="left" if index < words else "right", no_wrap=index >= words
+        )
         for index, name in enumerate(columns)
     ]
-    table = Table(
-        *heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=caption
-    )
+    note = None if caption is None else Text(printable(caption))
+    table = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption=note)
     for row in rows:
-        # As plain text: a name with brackets is not markup.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(plain, row))
     return table
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """The same table for a page."""
     lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+    def escaped(cell: str) -> str:
+        return printable(cell).replace("\n", " ").replace("|", "\\|")
+
+    return "".join(f"| {' | '.join(map(escaped, line))} |\n" for line in lines)
 
 
 def short_number(value: float | None) -> str:
@@ -123,7 +145,7 @@ def stoppable() -> Iterator[None]:
         with terminable():
             yield
     except KeyboardInterrupt as stop:
-        typer.echo(str(stop) or "interrupted", err=True)
+        say(stop if str(stop) else "interrupted", err=True)
         raise typer.Exit(130) from None
 
 
@@ -133,8 +155,9 @@ def parse_options(given: list[str] | None) -> dict[str, list[Any]]:
     for text in given or []:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidInput(f"--set takes name=value, such as hidden=64; got {text!r}.")
-        with suppress(ValueError):
+            raise InvalidInput(f"--set takes name=value, such as hidden=64; got {shortened(text)}.")
+        # What is no JSON is text.
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
         options.setdefault(name, []).append(value)
     return options

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
-LARGEST_SEED = 2**63 - 1
-"""The largest seed that every random number generator here accepts."""
+LARGEST = 2**63 - 1
+"""The largest whole number that counters and random number generators here can hold."""
+
+_LONGEST_NAME = 200
+"""Characters of a wrong name that are compared with the right ones."""
 
 
 class InvalidInput(ValueError):
     """Input that breaks a rule: the message says the rule, what arrived, and the fix."""
+
+
+class MissingExtra(InvalidInput, ModuleNotFoundError):
+    """Something optional is needed and not installed: the message says how to install it."""
 
 
 def require_number(
@@ -29,14 +36,18 @@ def require_number(
 ) -> None:
     """Raise unless `value` is a finite number, or a whole one, within the bounds.
 
-    Numbers of Python and of numpy count; booleans, NaN and infinity do not.
+    Numbers of Python and of numpy count; booleans, NaN and infinity do not, nor what a double, or
+    for a whole number 64 bits, cannot hold.
     """
     is_number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
     if not is_number:
         kind = "a whole number" if whole else "a number"
-        raise InvalidInput(f"{name} must be {kind}; got {value!r}.")
-    if not (isinstance(value, Integral) or math.isfinite(value)):
-        raise InvalidInput(f"{name} must be a finite number; got {value}.")
+        raise InvalidInput(f"{name} must be {kind}; got {shortened(value)}.")
+    if not _is_finite(value):
+        raise InvalidInput(f"{name} must be a finite number; got {shortened(value)}.")
+    size: Any = value
+    if whole and abs(int(size)) > LARGEST:
+        raise InvalidInput(f"{name} must be below 2**63; got {shortened(value)}.")
     bounds = [
         ("at least", operator.ge, least),
         ("above", operator.gt, above),
@@ -48,28 +59,57 @@ def require_number(
         raise InvalidInput(f"{name} must be {rule}; got {value}.")
 
 
+def _is_finite(number: Any) -> bool:
+    """Whether a double can hold it."""
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False
+
+
+def require_flag(name: str, value: Any) -> None:
+    """Raise unless `value` is True or False: a text such as "no" would count as True."""
+    # By name, since numpy is not loaded for this: it has a class of its own.
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InvalidInput(f"{name} must be True or False; got {shortened(value)}.")
+
+
 def require_seed(value: Any) -> None:
     """Raise unless `value` is a seed: a whole number, zero or more."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (is_whole and 0 <= int(value) <= LARGEST_SEED):
+    if not (is_whole and 0 <= int(value) <= LARGEST):
         raise InvalidInput(
-            f"seed must be a whole number, zero or more and at most 2**63 - 1; got {value!r}."
+            "seed must be a whole number, zero or more and at most 2**63 - 1; got "
+            f"{shortened(value)}."
         )
+
+
+def shortened(value: Any, most: int = 60) -> str:
+    """What arrived, for a message of one line."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) > 10**most:
+        # Python refuses to write out whole numbers of thousands of digits.
+        return f"a number of about {round(int(value).bit_length() * math.log10(2))} digits"
+    known = float(value) if isinstance(value, Real) and not isinstance(value, Integral) else value
+    text = repr(known).replace("\n", " ")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def require_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise unless `value` is one of `choices`; name the nearest of them."""
     choices = list(choices)
-    if value not in choices:
+    if not choices:
+        raise InvalidInput(f"{name} can be asked for where there are some; there are none here.")
+    # An array is no choice, and cannot be compared with one either.
+    if not isinstance(value, Hashable) or value not in choices:
         *others, last = [f'"{choice}"' for choice in choices]
         listed = f"{', '.join(others)} or {last}" if others else last
-        near = get_close_matches(str(value), map(str, choices))
+        near = get_close_matches(str(value)[:_LONGEST_NAME], map(str, choices))
         hint = f" {did_you_mean(value, choices)}" if near else ""
-        raise InvalidInput(f"{name} must be {listed}; got {value!r}.{hint}")
+        raise InvalidInput(f"{name} must be {listed}; got {shortened(value)}.{hint}")
 
 
 def did_you_mean(value: Any, known: Iterable[Any]) -> str:
     """The known names nearest to a wrong one, or all of them."""
     known = [str(name) for name in known]
-    near = get_close_matches(str(value), known)
+    near = get_close_matches(str(value)[:_LONGEST_NAME], known)
     return f"Did you mean {' or '.join(near)}?" if near else f"Use {', '.join(known)}."

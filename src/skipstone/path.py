@@ -37,12 +37,17 @@ _COARSE = 1e-3
 _SAME_TIME = 1e-10
 """Times this close, relative to the range, are the same."""
 
+MOST_ROWS = 100_000_000
+"""Rows of a table that `every` may ask for."""
+
 
 class Status(IntEnum):
     """How a trajectory's rollout ended."""
 
     REACHED_END = 0
+    """At `until`."""
     MAX_UPDATES = 1
+    """Before, since it had used its updates: `max_updates`, or 10,000 if nobody said."""
 
 
 class Path(Labelled):
@@ -109,6 +114,17 @@ class Path(Labelled):
         updates = f"{self.num_updates.double().mean().item():.3g}"
         span = self.about.span(self.start, self.end)
         return {"batch": len(self), **span, "updates per row": updates, **self.about.names()}
+
+    def require_end(self) -> None:
+        """Raise unless every row reached `until`: a table of its predictions would not show it."""
+        early = (self.status != int(Status.REACHED_END)).nonzero()
+        if len(early):
+            row = int(early[0])
+            name = f"trajectory {row}" if self.ids is None else f"id {self.ids[row]!r}"
+            raise InvalidInput(
+                f"a prediction must reach its end; {name} ended at "
+                f"{self.about.moment(row, self.end[row].item())}. {self._how_to_extend(row)}"
+            )
 
     @property
     def steps(self) -> Float[Tensor, "batch segments"]:
@@ -227,6 +243,11 @@ class Path(Labelled):
                 f"trajectory {row} lasts {float((high - low)[row]):.13g}. "
                 "Use a shorter one, or roll out with a later `until`."
             )
+        if float(counts.max()) * len(self) > MOST_ROWS:
+            raise InvalidInput(
+                f"a table must have at most {MOST_ROWS:,} rows; every {every:g} in model time "
+                f"would be {float(counts.max()):,.0f} for each trajectory. Use a longer one."
+            )
         steps = torch.arange(1, int(counts.max()) + 1, device=counts.device)
         return (low + steps * every).minimum(high), steps <= counts
 
@@ -271,6 +292,15 @@ class Path(Labelled):
         return apart
 
     def _how_to_extend(self, row: int) -> str:
+        counted = ""
+        if self.clock.kind == "integer" and self.clock.origins is not None:
+            counted = " Numbers count from each sequence's first stamp: path.model_times(stamps)."
         if int(self.status[row]) == Status.MAX_UPDATES:
-            return "It stopped at max_updates: raise that to go on."
-        return "Roll out with a later `until`, or start from an earlier context."
+            count = int(self.num_updates[row])
+            mean = float((self.end - self.start)[row]) / count
+            unit = f" {self.clock.unit}" if self.clock.unit else ""
+            return (
+                f"It stopped after {count} updates, {mean:.3g}{unit} each: raise max_updates to go "
+                "on, or check that the data's times are in the model's unit of time." + counted
+            )
+        return "Roll out with a later `until`, or start from an earlier context." + counted

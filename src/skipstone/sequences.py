@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from skipstone.checking import (
-    as_mask,
-    as_rows,
-    as_times,
-    as_values,
-    check_length,
-    check_numbers,
-    check_shapes,
-    shape_rule,
-)
+from skipstone import checking
 from skipstone.errors import InvalidInput, require_number
 from skipstone.tables import cutting
 from skipstone.tables.about import About, Labelled, merged
 from skipstone.tables.frames import read_table, write_table
+from skipstone.tables.stamps import counted, counted_rows
 
 
 class Sequences(Labelled):
@@ -35,9 +27,9 @@ class Sequences(Labelled):
     observed; an observation of NaN alone is a gap.
 
     Times are in double precision whatever the dtype of the values. Floats and integers are kept as
-    given. Datetimes, dates, durations and integers beyond 2**32 come from tables (`from_table`) and
-    are counted from each sequence's first stamp there; `clock` maps them back. Values are floating
-    point; integers become that. Only `uint8` values stay: they are images in [0, 255], which
+    given. Datetimes, dates, durations and integers beyond 2**32, of tables and of arrays, are
+    counted exactly from each sequence's first; `clock` maps them back. Values are floating point;
+    integers become that. Only `uint8` values stay: they are images in [0, 255], which
     `to(dtype=...)` turns into floating point in [0, 1], batch by batch.
 
     Ids, names of columns and the clock go along with every operation.
@@ -61,23 +53,25 @@ class Sequences(Labelled):
         """Check and keep `times (batch, time)`, `values (batch, time, dim)` and the rest.
 
         Tensors, arrays and nested lists are accepted. `dtype` is that of values and controls; by
-        default a floating-point tensor keeps its own and everything else gets torch's default.
+        default floating-point tensors keep their own and everything else gets torch's default.
         `about` is that of other sequences, to keep their names.
         """
-        values = as_values(values, "values", dtype)
-        controls = None if controls is None else as_values(controls, "controls", dtype)
-        times = as_times(times).to(values.device)
-        check_shapes(times, values, controls)
+        values = checking.as_values(values, "values", dtype)
+        controls = None if controls is None else checking.as_values(controls, "controls", dtype)
+        times, clock = counted(times)
+        precision = checking.precision_of(times)
+        times = checking.as_times(times).to(values.device)
+        checking.check_shapes(times, values, controls)
         if mask is None:
             mask = torch.ones_like(times, dtype=torch.bool)
-        mask = as_mask(mask, times)
-        check_numbers(times, values, controls, mask)
+        mask = checking.as_mask(mask, times)
+        checking.check_numbers(times, values, controls, mask, precision)
         lengths = mask.sum(1)
         self.times = torch.where(mask, times, times.gather(1, lengths[:, None] - 1))
         self.values = cutting.zero_where(~mask, values)
         self.controls = None if controls is None else cutting.zero_where(~mask, controls)
         self.mask = mask
-        self.about = About() if about is None else about
+        self.about = (About() if about is None else about).clocked(clock)
         self.about.check(len(self), self.dim, self.control_dim)
         if controls is None and not self.complete:
             # With controls they stay, because a control may have changed there.
@@ -91,11 +85,15 @@ class Sequences(Labelled):
         """Sequences sampled regularly: `values (batch, time, dim)`, `spacing` apart."""
         spacing = spacing.item() if isinstance(spacing, Tensor) else spacing
         require_number("spacing, the time between two observations,", spacing, above=0)
-        values = as_values(values, "values", None)
+        require_number("start", start)
+        values = checking.as_values(values, "values", None)
         if values.ndim != 3:
-            raise InvalidInput(shape_rule(values))
+            raise InvalidInput(checking.shape_rule(values))
         count = values.shape[1]
-        times = start + spacing * torch.arange(count, dtype=torch.float64, device=values.device)
+        # Whole numbers stay whole, so that none is rounded.
+        whole = isinstance(start, Integral) and isinstance(spacing, Integral)
+        index = torch.arange(count, dtype=torch.int64 if whole else torch.float64)
+        times = start + spacing * index
         return cls(times.expand(values.shape[0], count), values, controls)
 
     @classmethod
@@ -109,7 +107,8 @@ class Sequences(Labelled):
 
         Without `times`, observation i of each sequence is at time i.
         """
-        return cls(*as_rows(values, times, controls))
+        rows, clock = counted_rows(times)
+        return cls(*checking.as_rows(values, rows, controls), about=About().clocked(clock))
 
     @classmethod
     def from_table(
@@ -153,6 +152,7 @@ class Sequences(Labelled):
     @classmethod
     def concat(cls, parts: Sequence[Sequences]) -> Sequences:
         """One batch from several, padded to the longest."""
+        cutting.check_kinds(parts, cls)
         cutting.check_alike([(part.dim, part.control_dim) for part in parts])
         controls = [part.controls for part in parts if part.controls is not None]
         return cls._trusted(
@@ -200,15 +200,14 @@ class Sequences(Labelled):
         known = self.about.names()
         return facts | known | (self.about.span(self.times[:, 0], self.ends) if known else {})
 
-    def __getitem__(
-        self, index: int | np.integer | slice | Sequence[int] | np.ndarray | Tensor
-    ) -> Sequences:
-        """Some of the sequences, always as a batch: an int gives a batch of one."""
+    def __getitem__(self, index: Any) -> Sequences:
+        """Some of the sequences, by number, slice, list or mask, always as a batch."""
         index = cutting.as_index(index, len(self), self.times.device)
         mask = self.mask[index]
         cutting.check_any(mask.shape[0], len(self))
         longest = int(mask.sum(1).max())
-        return self._each(lambda part: part[index][:, :longest], self.about.pick(_where(index)))
+        about = self.about.pick(cutting.host_index(index))
+        return self._each(lambda part: part[index][:, :longest], about)
 
     def named(
         self,
@@ -265,6 +264,7 @@ class Sequences(Labelled):
         `uint8` images become floating point in [0, 1]. Times stay double precision, except on
         devices that have none.
         """
+        checking.require_floating(dtype)
         values = self.values.to(device)
         if dtype is not None and values.dtype != dtype:
             values = values.to(dtype) / 255 if values.dtype == torch.uint8 else values.to(dtype)
@@ -319,15 +319,16 @@ class Sequences(Labelled):
         index = self.lengths[:, None] - count + torch.arange(count, device=self.times.device)
         return self.gather(torch.arange(len(self), device=self.times.device), index)
 
-    def select(self, keep: Bool[Tensor, "batch time"]) -> Sequences:
-        """Only the observations where `keep` is True; the rest become gaps in the times."""
+    def select(self, keep: Any) -> Sequences:
+        """Only the observations where `keep (batch, time)` is True; the rest become gaps."""
+        keep = checking.as_flags(keep, "keep", self.times)
         rows = torch.arange(len(self), device=keep.device)
         return self.gather(rows, *cutting.kept_places(keep & self.mask))
 
     def require_length(self, count: int) -> None:
         """Raise unless every sequence has at least `count` observations."""
         require_number("a number of observations", count, 1, whole=True)
-        check_length(self.lengths, count)
+        checking.check_length(self.lengths, count)
 
     def gather(
         self,
@@ -337,14 +338,10 @@ class Sequences(Labelled):
     ) -> Sequences:
         """Observations by sequence and position; padding, where `mask` is False, repeats the
         position of the last."""
-        taken = self._each(lambda part: part[rows[:, None], index], self.about.pick(_where(rows)))
+        about = self.about.pick(cutting.host_index(rows))
+        taken = self._each(lambda part: part[rows[:, None], index], about)
         if mask is not None:
             taken.mask, taken.values = mask, cutting.zero_where(~mask, taken.values)
             if taken.controls is not None:
                 taken.controls = cutting.zero_where(~mask, taken.controls)
         return taken
-
-
-def _where(index: slice | Tensor) -> slice | np.ndarray:
-    """An index of sequences for arrays, which stay on the CPU."""
-    return index if isinstance(index, slice) else index.cpu().numpy()

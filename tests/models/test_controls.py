@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -68,7 +69,16 @@ def test_times_of_controls_may_differ_between_rows() -> None:
         (5, "controls must be a pair of times and values, values alone"),
         (([4.0], [1.0]), "values of shape (2, 1, 1), or (1, 1) for all rows; got (1,) and (1,)"),
         ((4.0, [[[1.0]]]), "got () and (1, 1, 1)"),
-        (([4.0], [[[1.0]], [[float("nan")]]]), "controls must be finite; got NaN or infinity"),
+        (
+            ([4.0], [[[1.0]], [[float("nan")]]]),
+            "controls must be finite; trajectory 1 has NaN or infinity at index 0. Controls are "
+            "known at all times",
+        ),
+        (([float("inf")], [[[1.0]]] * 2), "times of controls must be finite; trajectory 0 has"),
+        (([4.0], [[["push"]]] * 2), "controls must be real numbers"),
+        (([4.0], [[[True]]] * 2), "controls must be real numbers"),
+        (([None], [[[1.0]]] * 2), "times of controls must be real numbers; got object"),
+        (([4.0], None), "controls must be real numbers"),
         (([5.0, 4.0], [[[1.0]] * 2] * 2), "times of controls must increase; those of trajectory 0"),
         (
             ([2.0], [[[1.0]]] * 2),
@@ -88,6 +98,28 @@ def test_one_plan_can_be_for_all_rows() -> None:
     each = model().rollout(context(), 9.0, controls=(plan[0], plan[1].expand(2, -1, -1)))
     assert torch.equal(shared.knots, each.knots)
     assert torch.equal(shared.evaluate(9.0), each.evaluate(9.0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a[:, ::-1][:, ::-1],
+        lambda a: a.astype(">f8"),
+        lambda a: a.astype(np.longdouble),
+        lambda a: a.tolist(),
+    ],
+    ids=["reversed", "big-endian", "wide", "list"],
+)
+def test_controls_of_any_layout_are_the_same(change: Any) -> None:
+    times, values = np.array([[4.0, 6.0]] * 2), np.array([[[1.0], [2.0]]] * 2)
+    plain = model().rollout(context(), 9.0, controls=(times, values))
+    same = model().rollout(context(), 9.0, controls=(change(times), change(values)))
+    assert torch.equal(plain.evaluate(9.0), same.evaluate(9.0))
+
+
+def test_a_function_is_not_asked_for_more_controls_than_fit() -> None:
+    with pytest.raises(InvalidInput, match=r"at most 1,000,000 times; until is 1e\+12 units of 1 "):
+        model().rollout(context(), 1e12, controls=lambda t: torch.zeros(*t.shape, 1))
 
 
 def test_controls_for_a_model_without_are_explained() -> None:

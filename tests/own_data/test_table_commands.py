@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -266,3 +267,32 @@ def test_known_controls_reach_the_forecast(log: Path) -> None:
     pl.DataFrame(later).filter(pl.col("time") < datetime(2026, 1, 2, 16)).write_csv("plan.csv")
     said = run_cli(*command, "--known", "plan.csv")
     assert "each id must have" in said.err
+
+
+def test_a_forecast_that_does_not_reach_its_end_is_not_written(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fitted().code == 0
+    monkeypatch.setattr("skipstone.models.limits.MOST_UPDATES", 2)
+    words = ["forecast", "runs/x", "log.csv", "--until", "+9000h", "--every", "1h"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        said = run_cli(*words, "--out", "f.csv")
+    assert said.code == 2
+    warning, error = said.err.splitlines()
+    assert warning.startswith("warning: 12 of 12 trajectories stopped after 2 updates, before")
+    assert "The model's unit of time is 3600 s" in warning
+    assert error.startswith("error: a prediction must reach its end; id 'room 0' ended at 2026-")
+    assert not Path("f.csv").exists()
+
+
+def test_places_are_tried_before_the_table_is_read(log: Path) -> None:
+    Path("taken").write_text("")
+    log.unlink()
+    said = run_cli("fit", "log.csv", *COLUMNS, "--out", "taken/run", *QUICK)
+    assert (said.code, said.out) == (2, "")
+    assert "taken/run must be a place that can be written to" in said.err
+    said = run_cli(
+        "forecast", "x", "log.csv", "--until", "1", "--every", "1", "--out", "taken/f.csv"
+    )
+    assert "taken must be a place that can be written to" in said.err

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from skipstone.errors import InvalidInput
+from skipstone.extras import require_installed
 from skipstone.files import replacing
 
 if TYPE_CHECKING:
@@ -93,12 +94,9 @@ class Style:
 @contextmanager
 def look() -> Iterator[None]:
     """Context in which figures are made and rendered with the project's look."""
-    try:
-        from matplotlib import rc_context
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "figures need matplotlib: pip install 'skipstone[plot]'"
-        ) from error
+    require_installed("matplotlib")
+    from matplotlib import rc_context
+
     with rc_context(LOOK):
         yield
 
@@ -225,6 +223,7 @@ def _wipe(axes: Axes) -> None:
 
 def write_video(path: Path, frames: Iterable[np.ndarray], fps: float) -> None:
     """Write images as an mp4, or as a gif that loops."""
+    require_installed("imageio", "imageio_ffmpeg")
     import imageio.v3 as iio
 
     check_suffix(path, VIDEOS)

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from skipstone.calibration import Calibration
+from skipstone.checking import as_times
 from skipstone.errors import InvalidInput, require_choice
 from skipstone.models.config import ModelConfig
 from skipstone.models.controls import Drive
@@ -61,6 +62,9 @@ class Model(nn.Module, ABC, Generic[_Config]):
     takes_missing: ClassVar[bool] = False
     """Whether it can do without some of the values (NaN); others refuse such data."""
 
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Modules of `skipstone.extras` that it cannot do without."""
+
     config: _Config
 
     calibration: Calibration | None = None
@@ -95,7 +99,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
         interval after another, the first one interval after the context; or a function of time
         that gives those values. `step` is a constant time between updates, in the data's
         unit, instead of the model's own choice. A row that has used `max_updates` updates ends
-        early, and its status says so.
+        early, and its status says so; unless told, it may use 10,000, and a warning says so, too.
         """
 
     @abstractmethod
@@ -221,7 +225,7 @@ class Model(nn.Module, ABC, Generic[_Config]):
         """The end of each row's rollout, checked to lie after its context."""
         if not isinstance(until, Tensor) and is_stamp(until):
             until = context.model_times(until)
-        end = torch.as_tensor(until, dtype=context.times.dtype, device=context.times.device)
+        end = as_times(until, "until").to(context.times)
         if end.ndim > 1 or (end.ndim == 1 and len(end) != len(context)):
             raise InvalidInput(
                 f"until must be one time, or one per trajectory, shape ({len(context)},); got "

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.errors import InvalidInput, require_choice, require_flag, require_number
 from skipstone.models.networks import ACTIVATIONS
 from skipstone.models.scaling import as_scale
 
 READOUTS = ("displacement", "absolute")
 """What a decoder can predict; see `ModelConfig.readout`."""
+
+MOST_WEIGHTS = 2**28
+"""Weights of one network, about: a gigabyte in single precision."""
 
 READS = ("values", "motion")
 """Encoder inputs; see `ModelConfig.reads`."""
@@ -80,6 +83,8 @@ class ModelConfig:
         least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
         for name, low in least.items():
             require_number(name, getattr(self, name), low, whole=True)
+        self._require_size("layers")
+        require_flag("missing", self.missing)
         require_number("time_unit", self.time_unit, above=0)
         require_choice("readout", self.readout, READOUTS)
         require_choice("reads", self.reads, READS)
@@ -94,6 +99,16 @@ class ModelConfig:
             self._set(name, as_scale(name, getattr(self, name), features, above))
         self._set("image", _as_image(self.image, self.dim))
         self._set("targets", _as_targets(self.targets, self.dim))
+
+    def _require_size(self, layers: str) -> None:
+        """Raise for a network of so many layers that no machine holds it."""
+        depth, width = int(getattr(self, layers)), int(self.hidden)
+        weights = width * (width * depth + int(self.dim) + int(self.control))
+        if weights > MOST_WEIGHTS:
+            raise InvalidInput(
+                f"a network must have at most {MOST_WEIGHTS:,} weights; hidden={width} and "
+                f"{layers}={depth} make about {weights:,} for {self.dim} features."
+            )
 
     def _set(self, name: str, value: Any) -> None:
         """JSON has lists; a config has tuples."""
@@ -129,8 +144,10 @@ def _as_image(image: Any, dim: int) -> tuple[int, ...]:
 
 
 def _as_targets(targets: Any, dim: int) -> tuple[int, ...]:
-    if not isinstance(targets, list | tuple) or len(set(targets)) < len(targets):
-        raise InvalidInput(f"targets must be a list of different features; got {targets!r}.")
+    if not isinstance(targets, list | tuple):
+        raise InvalidInput(f"targets must be a list of features; got {targets!r}.")
     for target in targets:
         require_number("targets, each,", target, 0, most=dim - 1, whole=True)
+    if len(set(targets)) < len(targets):
+        raise InvalidInput(f"targets must be a list of different features; got {targets!r}.")
     return tuple(int(target) for target in targets)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from skipstone.checking import as_times, as_values
 from skipstone.errors import InvalidInput
+from skipstone.models.limits import MOST_STEPS, describe_unit
 from skipstone.models.scaling import Scaler
 from skipstone.models.typing import BatchTimes, Lengths, Rows
 from skipstone.sequences import Sequences
+from skipstone.tables.clock import is_stamp
 
 SAME_TIME = 1e-6
 """Times closer than this, in the model's unit, are the same time: rounding of time stamps."""
@@ -185,7 +189,15 @@ def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> 
     if isinstance(controls, tuple | list) and len(controls) == 2:
         return controls[0], controls[1]
     if callable(controls):
-        count = max(1, int(((until - context.ends) / unit).max().ceil()))
+        wanted = float(((until - context.ends) / unit).max())
+        if wanted * len(context) > MOST_STEPS:
+            raise InvalidInput(
+                "controls as a function are asked for at every unit of time, at most "
+                f"{MOST_STEPS:,} times; until is {wanted:.3g} units of "
+                f"{describe_unit(unit, context.clock)} after the context. Check the unit of the "
+                "data's times, or give controls as times and values."
+            )
+        count = max(1, math.ceil(wanted))
     else:
         shape: tuple[int, ...] = (*getattr(controls, "shape", ()),)
         if len(shape) not in (2, 3):
@@ -203,8 +215,10 @@ def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> 
 def _checked(controls: tuple[Any, Any], context: Sequences) -> tuple[Tensor, Tensor]:
     """Times and values of controls, checked to lie after the context."""
     times, values = controls
-    times = torch.as_tensor(times, dtype=context.times.dtype, device=context.times.device)
-    values = torch.as_tensor(values, dtype=context.values.dtype, device=context.values.device)
+    if not isinstance(times, Tensor) and is_stamp(times):
+        times = context.model_times(times)
+    times = as_times(times, "times of controls").to(context.times)
+    values = as_values(values, "controls", None).to(context.values)
     shape = (len(context), times.shape[-1] if times.ndim else 0, context.control_dim)
     if tuple(values.shape) not in (shape, shape[1:]) or times.ndim not in (1, 2):
         raise InvalidInput(
@@ -214,8 +228,13 @@ def _checked(controls: tuple[Any, Any], context: Sequences) -> tuple[Tensor, Ten
         )
     values = values.expand(shape)
     times = times.expand(len(context), -1)
-    if not bool(times.isfinite().all() & values.isfinite().all()):
-        raise InvalidInput("controls must be finite; got NaN or infinity.")
+    for name, numbers in (("times of controls", times), ("controls", values)):
+        if not bool(numbers.isfinite().all()):
+            row, index = (int(i) for i in (~numbers.isfinite()).nonzero()[0, :2])
+            raise InvalidInput(
+                f"{name} must be finite; trajectory {row} has NaN or infinity at index {index}. "
+                "Controls are known at all times: fill them in."
+            )
     if bool((times.diff(dim=1) <= 0).any()):
         row = int((times.diff(dim=1) <= 0).nonzero()[0, 0])
         raise InvalidInput(f"times of controls must increase; those of trajectory {row} do not.")

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from skipstone.checking import as_entries
 from skipstone.errors import InvalidInput
-from skipstone.models.base import Model
+from skipstone.models.base import Model, require_sequences
 from skipstone.models.config import ModelConfig
 from skipstone.models.learning import Draws, Losses
 from skipstone.path import Path, Status
@@ -44,7 +45,7 @@ class Ensemble(Model[EnsembleConfig]):
         """An ensemble of two models or more, for data with the same features and controls."""
         from skipstone.models.storage import describe_model  # It knows all models, also this one.
 
-        models = list(models)
+        models = as_entries("models", models)
         _check(models)
         first = models[0].config
         described = [json.loads(json.dumps(describe_model(model))) for model in models]
@@ -82,6 +83,7 @@ class Ensemble(Model[EnsembleConfig]):
     ) -> Path:
         """The mean of the members' rollouts; `max_updates` is for each of them."""
         options = {"step": step, "max_updates": max_updates}
+        require_sequences(context)
         context.require_length(self.config.num_context)
         paths = []
         for model in self.models:

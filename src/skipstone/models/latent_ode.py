@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput, require_number
+from skipstone.models import limits
 from skipstone.models.arithmetic import (
     filled,
     laid_out,
@@ -25,9 +26,9 @@ from skipstone.models.base import Model
 from skipstone.models.controls import ControlSignal
 from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
-from skipstone.models.ode import Dynamics, ODEConfig, integrate
+from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import BatchTimes, BatchValues
-from skipstone.path import Path
+from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
 
 
@@ -46,6 +47,7 @@ class LatentODE(Model[LatentODEConfig]):
     Config: ClassVar[type[LatentODEConfig]] = LatentODEConfig
     title: ClassVar[str] = "latent ODE"
     takes_missing: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = NEEDS
 
     def __init__(self, config: LatentODEConfig):
         super().__init__(config)
@@ -65,7 +67,8 @@ class LatentODE(Model[LatentODEConfig]):
         step: float | None = None,
         max_updates: int | None = None,
     ) -> Path:
-        """Predict from the last `num_context` observations; the integration waits for queries."""
+        """Predict from the last `num_context` observations; the integration waits for queries. It
+        covers at most 10,000 units of time, or `max_updates` if that is more."""
         if step is not None:
             raise InvalidInput(
                 "a LatentODE reads nothing after its context, so it takes no steps; got a step of "
@@ -77,6 +80,10 @@ class LatentODE(Model[LatentODEConfig]):
         ControlSignal.after(context, controls, end, unit, self.controls_scaler)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
+        # It has no updates to count, but integrates every unit of time.
+        reached = end.minimum(context.ends + max(limits.MOST_UPDATES, max_updates or 0) * unit)
+        status = torch.where(reached < end, int(Status.MAX_UPDATES), int(Status.REACHED_END))
+        limits.warn_of_limit(status, context, end, unit, stacklevel=2)
         state, values = self._state(context, context.values), _held(context.values)[:, -1]
 
         def predict(segment: Tensor, elapsed: Tensor) -> tuple[Tensor, int]:
@@ -89,7 +96,8 @@ class LatentODE(Model[LatentODEConfig]):
         return Path(
             predict,
             context.ends[:, None],
-            end,
+            reached,
+            status,
             about=context.about,
             calibration=self.calibration,
         )

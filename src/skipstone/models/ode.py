@@ -9,12 +9,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.errors import require_choice, require_number
+from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.extras import require_installed
 from skipstone.models.config import ModelConfig
+from skipstone.models.limits import MOST_STEPS
 from skipstone.models.typing import State
 
 SOLVERS = ("rk4", "dopri5")
 """Methods of integration; see `ODEConfig.solver`."""
+
+NEEDS = ("torchdiffeq",)
+"""What models that integrate need besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,22 +82,38 @@ def integrate(
         return dynamics(current) * gaps[:, interval, None]
 
     if config.solver == "rk4":
-        substeps = max(1, math.ceil(float(gaps.detach().max()) - 1e-6))
         # perturb: at a tick, where the gap changes, take the side that the step is on.
-        options = {"step_size": 1 / substeps, "perturb": True}
+        options = {"step_size": 1 / _substeps(gaps.detach(), config), "perturb": True}
         states = odeint(scaled, state, ticks, method="rk4", options=options)
     else:
-        states = odeint(scaled, state, ticks, rtol=config.rtol, atol=config.atol, method="dopri5")
+        tolerances = {"rtol": config.rtol, "atol": config.atol}
+        options = {"max_num_steps": MOST_STEPS // 10}
+        try:
+            states = odeint(scaled, state, ticks, **tolerances, method="dopri5", options=options)
+        except AssertionError as error:  # How torchdiffeq says that it gives up.
+            raise InvalidInput(
+                f"dopri5 must find its way; it gave up with {error!s:.60}. The state is not finite "
+                f"or changes too fast. Use solver='rk4' or larger tolerances, and check that the "
+                f"data's times are in the model's unit of time, {config.time_unit:g}."
+            ) from None
     assert isinstance(states, Tensor)
     return states[1:].transpose(0, 1), calls
 
 
+def _substeps(gaps: Float[Tensor, "rows time"], config: ODEConfig) -> int:
+    """Steps of rk4 for each gap, at most one unit of time long; raise if they would be too many."""
+    longest = float(gaps.max())
+    if not longest * gaps.shape[1] <= MOST_STEPS:
+        raise InvalidInput(
+            f"an integration must take at most {MOST_STEPS:,} steps; this one has "
+            f"{gaps.shape[1]} intervals of up to {longest:.3g} units of time. Check that the "
+            f"data's times are in the model's unit of time, {config.time_unit:g}."
+        )
+    return max(1, math.ceil(longest - 1e-6))
+
+
 def _odeint():
-    try:
-        from torchdiffeq import odeint
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "ODERNN and LatentODE integrate with torchdiffeq, which is not installed. "
-            "Run: pip install 'skipstone[ode]'"
-        ) from None
+    require_installed(*NEEDS)
+    from torchdiffeq import odeint
+
     return odeint

@@ -24,7 +24,7 @@ from skipstone.models.controls import Drive
 from skipstone.models.images import decoder_of, encoder_of
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.loop import every_interval
-from skipstone.models.ode import Dynamics, ODEConfig, integrate
+from skipstone.models.ode import NEEDS, Dynamics, ODEConfig, integrate
 from skipstone.models.typing import (
     BatchIndex,
     BatchTimes,
@@ -63,6 +63,7 @@ class ODERNN(SteppingModel[ODERNNConfig]):
     Config: ClassVar[type[ODERNNConfig]] = ODERNNConfig
     title: ClassVar[str] = "ODE-RNN"
     takes_missing: ClassVar[bool] = True
+    needs: ClassVar[tuple[str, ...]] = NEEDS
 
     def __init__(self, config: ODERNNConfig):
         super().__init__(config)

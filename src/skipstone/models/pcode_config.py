@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from skipstone.errors import InvalidInput, require_choice, require_number
+from skipstone.errors import InvalidInput, require_choice, require_flag, require_number
 from skipstone.models.config import ModelConfig
 
 STEP_LOSS_WEIGHTS = {"difference": 1e-5, "ratio": 4e-3}
@@ -84,15 +83,16 @@ class PCODEConfig(ModelConfig):
             raise InvalidInput(
                 f"hidden must be even, half position and half velocity; got {self.hidden}."
             )
+        # Finite, since JSON has no infinity: a model that never has to stop has a large tolerance.
         for name in ("tolerance", "anneal_from", "overshoot"):
-            # An infinite tolerance is a model that never has to stop.
-            if getattr(self, name) != math.inf or name != "tolerance":
-                require_number(name, getattr(self, name), 0)
+            require_number(name, getattr(self, name), 0)
+        require_flag("whole_steps", self.whole_steps)
         for name in ("explore", "own_steps"):
             require_number(name, getattr(self, name), 0, most=1)
         for name in ("min_step", "max_step", "velocity_scale"):
             require_number(name, getattr(self, name), above=0)
         require_number("step_layers", self.step_layers, 1, whole=True)
+        self._require_size("step_layers")
         require_choice("step_loss", self.step_loss, STEP_LOSS_WEIGHTS)
         require_choice("control_effect", self.control_effect, CONTROL_EFFECTS)
         if self.target_step is not None:

@@ -10,10 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.models import fast
+from skipstone.models import fast, limits
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import SAME_TIME, ControlSignal, Drive
 from skipstone.models.loop import Arrival, Front, Stop, pick, read_context, walk
+from skipstone.models.typing import Lengths
 from skipstone.path import Path, Status
 from skipstone.sequences import Sequences
 from skipstone.tables.about import About
@@ -32,17 +33,19 @@ def roll_out(
     end = model.end_times(context, until)
     unit, scaler = model.config.time_unit, model.controls_scaler
     signal = ControlSignal.after(context, controls, end, unit, scaler)
-    steps = Steps(model, end, signal, step, max_updates)
-    limits = steps.reached, steps.shortest, step, max_updates
-    path = fast.try_rollout(model, context, signal, *limits)
-    if path is not None:
-        return path
-    own = FreeRunning(model, signal, len(context))
-    rows = torch.arange(len(context), device=context.times.device)
-    front = Front(rows, context.ends, *read_context(model, context))
-    for _ in walk(model, front, steps, own):
-        pass
-    return own.path(steps, context.about)
+    steps = Steps(model, context, end, signal, step, max_updates)
+    bounds = steps.reached, steps.shortest, step, steps.most
+    path = fast.try_rollout(model, context, signal, *bounds)
+    if path is None:
+        own = FreeRunning(model, signal, len(context))
+        rows = torch.arange(len(context), device=context.times.device)
+        front = Front(rows, context.ends, *read_context(model, context))
+        for _ in walk(model, front, steps, own):
+            pass
+        path = own.path(steps, context.about)
+    if max_updates is None:
+        limits.warn_of_limit(path.status, context, end, unit, stacklevel=3)
+    return path
 
 
 class Steps:
@@ -55,24 +58,29 @@ class Steps:
     def __init__(
         self,
         model: SteppingModel[Any],
+        context: Sequences,
         end: Float[Tensor, " batch"],
         signal: ControlSignal | None,
         step: float | None,
         max_updates: int | None,
     ):
-        self._unit, self._end = model.config.time_unit, end
+        self._unit, self._end, self._clock = model.config.time_unit, end, context.clock
         self._signal = None if model.crosses_controls else signal
         self._choose: Callable[[Tensor], Tensor] = model.next_steps
         shortest = model.min_step - SAME_TIME
         if step is not None:
             require_number("step", step, above=0)
-            length, shortest = step / self._unit, 0.0
+            # As long as a float can be: longer ones end where the rollout does, too.
+            largest = torch.finfo(next(model.parameters()).dtype).max
+            length, shortest = min(step / self._unit, largest), 0.0
             self._choose = lambda state: state.new_full((len(state),), length)
         if max_updates is not None:
             require_number("max_updates", max_updates, 1, whole=True)
         self.shortest = max(shortest, SAME_TIME) * self._unit
         """Shortest time that may remain before a limit."""
-        self._updates, self._max_updates = 0, max_updates
+        self._updates = 0
+        self.most = limits.MOST_UPDATES if max_updates is None else int(max_updates)
+        """Updates after which a row ends early."""
         self.reached = end.clone()
         """Where each row's path ends."""
         self.status = torch.full_like(end, Status.REACHED_END, dtype=torch.long)
@@ -89,17 +97,24 @@ class Steps:
         ends = following.detach()
         if not bool((ends > front.knot).all()):
             raise InvalidInput(
-                "a step must be a positive, finite length of time; the model's does not advance. "
-                "Its weights or its context hold numbers that are not finite or far too large, or "
-                f"the data's times are not in its unit of time, {self._unit:g}."
+                "a step must be a positive, finite length of time; this one, from "
+                f"{_first_stuck(front, ends):.13g}, does not advance. Its unit of time is "
+                f"{limits.describe_unit(self._unit, self._clock)}: are the data's times in that "
+                "unit, and counted from a start that is near? Or its weights or its context hold "
+                "numbers that are not finite or far too large."
             )
         self._updates += 1
         going = (ends < self._end[front.rows]).nonzero()[:, 0]
-        if self._updates == self._max_updates and len(going):
+        if self._updates == self.most and len(going):
             rows = front.rows[going]
             self.status[rows], self.reached[rows] = int(Status.MAX_UPDATES), ends[going]
             going = going[:0]
         return Stop(following, lengths, going)
+
+
+def _first_stuck(front: Front, ends: Lengths) -> float:
+    """Where the first row is that does not move on."""
+    return front.knot[~(ends > front.knot)][0].item()
 
 
 class FreeRunning:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skipstone.console import parse_options, stoppable
+from skipstone.console import parse_options, say, stoppable
+from skipstone.extras import require_installed
+from skipstone.outputs import require_writable, require_writable_file
 
 if TYPE_CHECKING:
     from skipstone.own_data.tablefiles import TableColumns
@@ -88,19 +90,19 @@ def fit(
     from skipstone.console import text_table
     from skipstone.own_data.tablefiles import require_table_library
     from skipstone.own_data.trainings import TableTraining, train_and_measure
-    from skipstone.training.fit import require_lightning
     from skipstone.training.listing import summary
 
     options = {name: given[-1] for name, given in parse_options(option).items()}
     plan = TableTraining(model=model, steps=steps, horizon=horizon, seed=seed, options=options)
     plan.check()
-    require_lightning()
+    require_installed("lightning")
     require_table_library(table)
+    require_writable(out)
     columns = _columns(time, values, id, controls, duplicates)
     settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
     with stoppable():
         data = columns.read(table)
-        typer.echo(f"read {table}: {data}", err=True)
+        say(f"read {table}: {data}", err=True)
         run, errors = train_and_measure(plan, data, columns, out, intervals, **settings)
     Console().print(text_table(errors.columns(), errors.rows()))
     for line in (
@@ -108,7 +110,7 @@ def fit(
         "These errors are on the data that chose the weights.",
         summary(run),
     ):
-        typer.echo(line)
+        say(line)
 
 
 @table_commands.command()
@@ -138,21 +140,21 @@ def compare(
     from skipstone.own_data.comparing import compare_models
     from skipstone.own_data.tablefiles import require_table_library
     from skipstone.own_data.trainings import TableTraining
-    from skipstone.training.fit import require_lightning
 
-    require_lightning()
+    require_installed("lightning")
     require_table_library(table)
+    require_writable(out)
     options = {name: given[-1] for name, given in parse_options(option).items()}
     plan = TableTraining(steps=steps, horizon=horizon, seed=seed, options=options)
     columns = _columns(time, values, id, controls, duplicates)
     settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
     with stoppable():
         data = columns.read(table)
-        typer.echo(f"read {table}: {data}", err=True)
+        say(f"read {table}: {data}", err=True)
         found = compare_models(data, columns, model or (), plan, out, **settings)
     Console().print(text_table(found.columns, found.rows))
     for line in found.notes:
-        typer.echo(line)
+        say(line)
 
 
 @table_commands.command()
@@ -173,6 +175,8 @@ def forecast(
     ] = None,
 ) -> None:
     """Forecast from the last rows of each id in a table."""
+    import torch
+
     from skipstone.own_data.known import known_controls
     from skipstone.own_data.tablefiles import require_table_library, write_frame
     from skipstone.own_data.trainings import columns_of, end_of_forecast, forecast_context
@@ -180,11 +184,14 @@ def forecast(
 
     for path in (table, out):
         require_table_library(path)
+    require_writable_file(out)
     trained = Run(run)
     context = forecast_context(trained, table)
     model = trained.load()
     end = end_of_forecast(context, until)
     controls = None if known is None else known_controls(context, columns_of(trained), known)
-    path = model.rollout(context.tail(model.config.num_context), end, controls)
+    with torch.inference_mode():
+        path = model.rollout(context.tail(model.config.num_context), end, controls)
+    path.require_end()
     write_frame(path.to_table(every=every, interval=interval), out)
-    typer.echo(f"{path}\nwrote {out}")
+    say(f"{path}\nwrote {out}")

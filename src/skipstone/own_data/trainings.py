@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_choice
+from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
 from skipstone.evaluation.calibrate import calibrate
 from skipstone.evaluation.estimate import Bootstrap
 from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
+from skipstone.extras import require_installed
 from skipstone.models.base import Model
 from skipstone.models.registry import MODELS, RECOMMENDED
 from skipstone.own_data.tablefiles import TableColumns
@@ -69,6 +70,10 @@ class TableTraining:
             require_choice(f"option of {self.kind.__name__}", name, known)
         self.kind.from_config({"dim": 1, **self.options})
         self.recipe  # noqa: B018 - it checks its numbers.
+        require_seed(self.seed)
+        if self.horizon is not None:
+            require_number("horizon, the observations to predict,", self.horizon, 1, whole=True)
+        require_installed("lightning", *self.kind.needs)
 
     def for_table(self, data: Sequences) -> TableTraining:
         """The same for a table some of whose values are missing: any part of it may have gaps."""

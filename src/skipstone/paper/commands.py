@@ -5,12 +5,17 @@ What a command needs is imported inside it, so that `--help` and lists appear at
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skipstone.console import parse_options, stoppable
+from skipstone.console import parse_options, say, stoppable
 from skipstone.errors import InvalidInput
+from skipstone.extras import require_installed
+from skipstone.outputs import require_writable, require_writable_file
+
+if TYPE_CHECKING:
+    from skipstone.paper.jobs import Job
 
 paper_commands = typer.Typer()
 
@@ -47,6 +52,20 @@ ListOption = Annotated[
 ]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 
+VIDEO = ("imageio", "imageio_ffmpeg")
+"""What videos need besides matplotlib."""
+
+
+def _require_trainable(jobs: "list[Job]", runs: Path, *modules: str) -> None:
+    """Raise for what is not installed or cannot be written, before any data is made."""
+    from skipstone.models.registry import MODELS
+
+    needs = [module for job in jobs for module in MODELS.find(job.model).needs]
+    require_installed("lightning", *needs, *modules)
+    require_writable(runs)
+    for job in jobs:
+        require_writable(runs / job.name)
+
 
 @paper_commands.command()
 def tasks() -> None:
@@ -73,8 +92,12 @@ def show(
     """Draw some trajectories of a task, their collisions marked."""
     from skipstone.paper.figures.sheets import show_task
 
+    require_installed("matplotlib", *(VIDEO if video else ()))
+    for picture in (out or Path(f"{task}.png"), video):
+        if picture is not None:
+            require_writable_file(picture)
     for path in show_task(task, out or Path(f"{task}.png"), video, count, seed):
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 @paper_commands.command()
@@ -105,11 +128,12 @@ def train(
         finer=finer,
         options={name: values[-1] for name, values in parse_options(option).items()},
     )
+    _require_trainable([job], runs)
     with stoppable():
         run = run_job(
             job, runs, device=device, devices=devices, precision=precision, progress=not quiet
         )
-    typer.echo(summary(run))
+    say(summary(run))
 
 
 @paper_commands.command()
@@ -143,6 +167,7 @@ def grid(
         preset=preset,
         steps=steps,
     )
+    _require_trainable(jobs, runs, *(["ray"] if ray is not None else []))
     with stoppable():
         outcomes = run_grid(
             jobs,
@@ -153,7 +178,7 @@ def grid(
             precision=precision,
             progress=not quiet,
         )
-    typer.echo(grid_summary(outcomes))
+    say(grid_summary(outcomes))
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -169,9 +194,10 @@ def evaluate(
     from skipstone.training.listing import evaluation_table
     from skipstone.training.run import Run
 
+    require_writable(run)
     content = evaluate_run(Run(run))
     Console().print(evaluation_table(content))
-    typer.echo(f"wrote {run / 'evaluation.json'}")
+    say(f"wrote {run / 'evaluation.json'}")
 
 
 @paper_commands.command()
@@ -209,22 +235,24 @@ def plan(
         show_shot,
     )
 
+    require_installed("matplotlib", *(VIDEO if show else ()))
+    require_writable(out)
+    settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
     found = find_runs(run or [], (RUNS, WEIGHTS))
     for name, chosen in found.items():
-        typer.echo(f"{name}: {chosen.folder}", err=True)
+        say(f"{name}: {chosen.folder}", err=True)
     with stoppable():
         if show:
             said, written = show_shot(*next(iter(found.items())), rollouts, seed, out)
-            typer.echo(said)
+            say(said)
         else:
-            settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
             table = report_experiment(
-                found, settings, out, only_new, tell=lambda text: typer.echo(text, err=True)
+                found, settings, out, only_new, tell=lambda text: say(text, err=True)
             )
             Console().print(table)
             written = [out / RESULTS, out / FIGURE]
     for path in written:
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 @paper_commands.command()
@@ -255,10 +283,13 @@ def reproduce(
         from skipstone.paper.missing import list_missing
 
         for line in list_missing(preset, task or (), model or (), seeds, runs):
-            typer.echo(line)
+            say(line)
         return
     from skipstone.paper.reproduce import reproduce_trainings, reproduce_weights
 
+    require_installed("lightning", "torchdiffeq", "matplotlib", *VIDEO)
+    for folder in (runs, out) if from_scratch else (out,):
+        require_writable(folder)
     with stoppable():
         if from_scratch:
             written = reproduce_trainings(
@@ -268,7 +299,7 @@ def reproduce(
                 models=model or (),
                 seeds=seeds,
                 workers=workers,
-                say=typer.echo,
+                say=say,
             )
         elif task or model or workers or seeds or preset != PRESET or runs != RUNS:
             raise InvalidInput(
@@ -276,8 +307,8 @@ def reproduce(
                 "which only --from-scratch does. Add it, or --list, or leave them out."
             )
         else:
-            written = reproduce_weights(WEIGHTS, OUT, out, say=typer.echo)
+            written = reproduce_weights(WEIGHTS, OUT, out, say=say)
     for path in written.paths:
-        typer.echo(f"wrote {path}")
+        say(f"wrote {path}")
     if written.failed:
         raise typer.Exit(1)

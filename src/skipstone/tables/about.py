@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_choice
+from skipstone.checking import as_entries
+from skipstone.errors import InvalidInput, require_choice, shortened
 from skipstone.tables.clock import Clock, joined
 from skipstone.tables.summary import html_table, listed
 
@@ -46,6 +46,10 @@ class About:
         ids = None if self.ids is None else self.ids[index]
         return replace(self, ids=ids, clock=self.clock.pick(index))
 
+    def clocked(self, clock: Clock | None) -> About:
+        """The same with another clock; None keeps the one there is."""
+        return self if clock is None else replace(self, clock=clock)
+
     def named(
         self,
         ids: Iterable[Any] | None = None,
@@ -55,9 +59,11 @@ class About:
         """The same with other names; None keeps those there are."""
         return replace(
             self,
-            ids=self.ids if ids is None else as_ids(ids),
-            features=self.features if features is None else tuple(features),
-            control_names=self.control_names if control_names is None else tuple(control_names),
+            ids=self.ids if ids is None else as_ids(as_entries("ids", ids)),
+            features=self.features if features is None else as_names("features", features),
+            control_names=self.control_names
+            if control_names is None
+            else as_names("control_names", control_names),
         )
 
     def check(self, batch: int, dim: int, control_dim: int) -> None:
@@ -81,7 +87,7 @@ class About:
 
     def feature_indices(self, wanted: Any) -> tuple[int, ...]:
         """Features by name or index, as indices."""
-        wanted = [wanted] if isinstance(wanted, str | int) else list(wanted)
+        wanted = [wanted] if isinstance(wanted, str | int) else as_entries("targets", wanted)
         names = self.features or ()
         for name in wanted:
             if isinstance(name, str):
@@ -120,7 +126,7 @@ class About:
 
     def moment(self, row: int, time: float) -> str:
         """A model time of one sequence for people: a stamp where the table had stamps."""
-        if self.clock.origins is None or not math.isfinite(time):
+        if not self.clock.reaches(row, time):
             return f"{time:.13g}"
         return str(self.clock.stamps(np.array([time]), np.array([row]))[0])
 
@@ -173,6 +179,14 @@ class Labelled(ABC):
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, self.facts())
+
+
+def as_names(what: str, names: Any) -> tuple[str, ...]:
+    """Names of columns; one text would be a name for each of its letters."""
+    found = () if isinstance(names, str) else tuple(as_entries(what, names))
+    if isinstance(names, str) or not all(isinstance(name, str) for name in found):
+        raise InvalidInput(f"{what} must be a list of texts; got {shortened(names)}.")
+    return found
 
 
 def as_ids(ids: Iterable[Any]) -> Shaped[np.ndarray, " batch"]:

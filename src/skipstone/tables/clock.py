@@ -102,6 +102,13 @@ class Clock:
         dtype = {"integer": "int64", "duration": f"timedelta64[{self.tick}]"}
         return ticks.astype(dtype.get(self.kind, f"datetime64[{self.tick}]"))
 
+    def reaches(self, row: int, time: float) -> bool:
+        """Whether a model time of one sequence has a stamp."""
+        if self.origins is None:
+            return False
+        many, one = self._ratio()
+        return abs(float(self.origins[row]) + time / many * one) < 2.0**62
+
     def require_whole(self, times: Float[np.ndarray, " rows"]) -> None:
         """Raise where rounding to a tick would tell another time than was asked for."""
         if self.kind == "number" or self.tick in _FINE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_number
+from skipstone.checking import as_array, as_entries
+from skipstone.errors import InvalidInput, require_number, require_seed, shortened
 from skipstone.tables.clock import Clock, is_stamp
 
 
@@ -21,6 +23,11 @@ def split_rows(
     seed: int | None,
 ) -> list[Int[Tensor, " part"]]:
     """The sequences of each part. Those of one id are in one part; fractions are of the ids."""
+    fractions = as_entries("fractions", fractions)
+    for fraction in fractions:
+        require_number("fractions, each,", fraction)
+    if seed is not None:
+        require_seed(seed)
     if not fractions or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
         raise InvalidInput(
             f"fractions must be positive and sum to 1; got {list(fractions)}. "
@@ -32,7 +39,7 @@ def split_rows(
     groups = len(number)
     order = torch.arange(groups)
     if seed is not None:
-        order = torch.randperm(groups, generator=torch.Generator().manual_seed(seed))
+        order = torch.randperm(groups, generator=torch.Generator().manual_seed(int(seed)))
     cuts = [round(sum(fractions[: i + 1]) * groups) for i in range(len(fractions))]
     starts = [0, *cuts[:-1]]
     if any(stop <= start for start, stop in zip(starts, cuts, strict=True)):
@@ -101,7 +108,7 @@ def window_places(
     nothing = torch.full_like(ends, times.shape[1])
     later = torch.cat([torch.where(begins, index, nothing)[:, 1:], nothing], dim=1)
     stop = later.flip(1).cummin(dim=1).values.flip(1).minimum(ends)
-    rows, starts = (((index - first) % stride == 0) & (index + length <= stop)).nonzero().T
+    rows, starts = (((index - first) % stride == 0) & (index <= stop - length)).nonzero().T
     if len(rows) == 0:
         longest = int((stop - first).max())
         gaps = "" if max_gap is None else f" without a gap above {max_gap:g}"
@@ -157,14 +164,36 @@ def stack_padded(
 
 def as_index(index: Any, count: int, device: torch.device) -> slice | Tensor:
     """Which of `count` sequences, as a slice or a tensor; an int is one of them."""
-    if isinstance(index, int | np.integer):
-        if not -count <= index < count:
-            raise IndexError(f"sequence {index} of {count}")
-        index = [int(index)]
     if isinstance(index, slice):
-        return index
-    index = torch.as_tensor(index, device=device)
-    return index if index.numel() else index.long()
+        parts = (index.start, index.stop, index.step)
+        if not all(part is None or _is_whole(part) for part in parts):
+            raise InvalidInput(f"a slice must be of whole numbers; got {shortened(index)}.")
+        if index.step is None or index.step > 0:
+            return index
+        index = list(range(count))[index]
+    if isinstance(index, Tensor):
+        index = index.detach().cpu().numpy()
+    index = as_array([index] if _is_whole(index) else index, "an index")
+    if index.dtype.kind == "b" and index.shape == (count,):
+        return torch.as_tensor(np.flatnonzero(index), device=device)
+    if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
+        raise InvalidInput(
+            "sequences are picked by a whole number, a slice, a list of numbers or a mask of shape "
+            f"({count},); got {index.dtype} of shape {index.shape}."
+        )
+    outside = index[(index < -count) | (index >= count)]
+    if outside.size:
+        raise IndexError(f"sequence {outside[0]} of {count}")
+    return torch.as_tensor(index.astype(np.int64), device=device)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def host_index(index: slice | Tensor) -> slice | np.ndarray:
+    """An index of sequences for arrays, which stay on the CPU."""
+    return index if isinstance(index, slice) else index.cpu().numpy()
 
 
 def zero_where(padding: Tensor, values: Tensor) -> Tensor:
@@ -180,6 +209,13 @@ def median_gap(times: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch tim
             "a spacing needs a sequence of at least two observations; every sequence here has one."
         )
     return float(gaps.median())
+
+
+def check_kinds(parts: Any, kind: type) -> None:
+    """Raise unless these are batches."""
+    for part in as_entries("batches to join", parts):
+        if not isinstance(part, kind):
+            raise InvalidInput(f"batches to join must be Sequences; got {shortened(part)}.")
 
 
 def check_alike(shapes: list[tuple[int, int]]) -> None:

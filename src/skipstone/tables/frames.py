@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from narwhals.exceptions import NarwhalsError
 
 from skipstone.errors import InvalidInput, did_you_mean, require_choice
-from skipstone.tables.about import About
+from skipstone.tables.about import About, as_names
 from skipstone.tables.clock import LARGE, Clock, read_stamps, with_unit
 from skipstone.tables.rows import (
     Rows,
@@ -130,7 +130,7 @@ def _as_frame(frame: Any) -> nw.DataFrame[Any]:
 def _as_names(names: str | Sequence[str] | None) -> list[str]:
     if names is None:
         return []
-    return [names] if isinstance(names, str) else list(names)
+    return [names] if isinstance(names, str) else list(as_names("columns", names))
 
 
 def _check_names(table: nw.DataFrame[Any], names: list[str]) -> None:

@@ -7,6 +7,8 @@ from html import escape
 from itertools import islice
 from typing import Any
 
+from skipstone.console import printable
+
 MOST = 3
 """Names that are listed; the rest are counted."""
 
@@ -31,5 +33,5 @@ def html_table(kind: str, facts: dict[str, Any]) -> str:
 
 
 def _clipped(text: str) -> str:
-    text = "".join(letter if letter.isprintable() else "�" for letter in text)
+    text = printable(text).replace("\n", "�")
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

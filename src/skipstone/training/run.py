@@ -157,16 +157,25 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree this runs from, marked if it has changes; None if installed."""
-    here = Path(__file__).parent
+    """The commit of the source tree this runs from, marked if it has changes; None if installed.
+
+    An installed package may lie inside a repository of the user's, in `.venv` say: that one's
+    commit says nothing about the package.
+    """
+    here = Path(__file__).resolve()
+    # Git would rather believe these than the folder, inside a hook for example.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
     def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(here), *arguments], capture_output=True, text=True, check=True
-        ).stdout.strip()
+        command = ["git", "-C", str(here.parent), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        return done.stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here))
+        root = Path(git("rev-parse", "--show-toplevel")).resolve()
+        if here.parents[1] != root / "src" / "skipstone":
+            return None
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
         return git("rev-parse", "HEAD") + ("-changed" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -63,7 +63,7 @@ def try_rollout(
     end: Tensor,
     shortest: float,
     step: float | None,
-    max_updates: int | None,
+    max_updates: int,
 ) -> Path | None:
     """A rollout by the fast path; None where it does not apply. It has no gradients."""
     parts = [context.values, context.times, context.controls, end]

@@ -26,7 +26,7 @@ def roll_lines(
     end: Tensor,
     shortest: float,
     step: float | None,
-    max_updates: int | None,
+    max_updates: int,
 ) -> Path | None:
     """The path that `rollout.py` would make; None if a step of the model does not advance."""
     from skipstone.models.pcode import PCODESegments
@@ -39,7 +39,7 @@ def roll_lines(
     fields: dict[str, Any] = {
         "rows": len(context),
         "context": context.mask.shape[1],
-        "max_updates": max_updates or 0,
+        "max_updates": max_updates,
         "unit": model.config.time_unit,
         "shortest": shortest,
         "step": step or 0.0,

@@ -48,6 +48,9 @@ takes eight of them."""
 MARKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500)
 """Numbers of rollouts at which success is measured, besides the largest."""
 
+MOST = 1_000_000
+"""Tables, and rollouts for each, that an experiment may have."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -61,8 +64,8 @@ class Settings:
     """Seed of tables and candidates, the same for all contestants."""
 
     def __post_init__(self) -> None:
-        require_number("tables", self.tables, 2, whole=True)
-        require_number("rollouts", self.rollouts, 1, whole=True)
+        require_number("tables", self.tables, 2, most=MOST, whole=True)
+        require_number("rollouts", self.rollouts, 1, most=MOST, whole=True)
         require_seed(self.seed)
 
 

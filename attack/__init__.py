@@ -1,0 +1,1 @@
+"""An attack on the package: kills, fuzzed calls and commands, damaged files, full disks."""

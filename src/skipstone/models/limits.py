@@ -1,0 +1,46 @@
+"""Limits of a rollout: every one ends, also where times are in another unit than the model's."""
+
+from __future__ import annotations
+
+import warnings
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from skipstone.path import Status
+from skipstone.sequences import Sequences
+from skipstone.tables.clock import Clock
+
+MOST_UPDATES = 10_000
+"""Updates of a trajectory unless `max_updates` says otherwise."""
+
+MOST_STEPS = 1_000_000
+"""Steps of a solver in one integration."""
+
+
+def describe_unit(unit: float, clock: Clock) -> str:
+    """A model's unit of time for people: `0.5 s`, or a number where times are numbers."""
+    return f"{unit:g} {clock.unit}".strip()
+
+
+def warn_of_limit(
+    status: Int[Tensor, " batch"],
+    context: Sequences,
+    until: Float[Tensor, " batch"],
+    unit: float,
+    stacklevel: int,
+) -> None:
+    """Warn where rows used up the updates that nobody asked to limit."""
+    stopped = status == int(Status.MAX_UPDATES)
+    if not bool(stopped.any()):
+        return
+    clock, spans = context.clock, (until - context.ends).detach() / unit
+    counted = ", counted from each sequence's first stamp" if clock.origins is not None else ""
+    warnings.warn(
+        f"{int(stopped.sum())} of {len(status)} trajectories stopped after {MOST_UPDATES} updates, "
+        "before `until`; path.status says which. The model's unit of time is "
+        f"{describe_unit(unit, clock)}, and `until` is up to {float(spans.max()):.3g} of them "
+        f"after the context{counted}. Are the data's times in the unit of those it was built for? "
+        "If so, allow more: max_updates=...",
+        stacklevel=stacklevel + 1,
+    )

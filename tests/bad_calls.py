@@ -1,0 +1,135 @@
+"""Calls that break a rule, run in a process of its own: in the tests, shapes and types are checked
+before the library can say anything. Prints what is not explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Sequences
+from skipstone.errors import InvalidInput
+
+VALUES = np.random.default_rng(0).normal(size=(3, 6, 2))
+PLAIN: Any = Sequences.from_array(VALUES)
+DRIVEN: Any = Sequences.from_array(VALUES, controls=VALUES[..., :1])
+CONTEXT: Any = PLAIN.head(4)
+MODELS: dict[str, Any] = {
+    kind.__name__: kind.for_data(PLAIN, hidden=4) for kind in (PCODE, RNN, ODERNN, LatentODE)
+}
+MODELS["Ensemble"] = Ensemble([MODELS["PCODE"], MODELS["RNN"]])
+PUSHED: Any = PCODE.for_data(DRIVEN, hidden=4)
+PATH: Any = MODELS["PCODE"].rollout(CONTEXT, 9.0)
+NAN, INF, HUGE = float("nan"), float("inf"), 10**400
+
+Calls = dict[str, Callable[[], object]]
+
+
+def of_sequences() -> Calls:
+    """Arguments of `Sequences`, by the rule that their message begins with."""
+    return {
+        "features must be a list of texts": lambda: PLAIN.named(features=[1, 2]),
+        "ids must be a list with an entry": lambda: PLAIN.named(ids=3),
+        "fractions, each, must be a number": lambda: PLAIN.split(["a", 0.5]),
+        "fractions must be a list": lambda: PLAIN.split(0.5),
+        "seed must be a whole number": lambda: PLAIN.split([0.5, 0.5], seed=HUGE),
+        "batches to join must be Sequences": lambda: Sequences.concat([PLAIN, "x"]),  # pyright: ignore
+        "batches to join must be a list": lambda: Sequences.concat(5),  # pyright: ignore
+        "values must be a list with an entry": lambda: Sequences.from_lists(3),  # pyright: ignore
+        "times must be a list with an entry": lambda: Sequences.from_lists(VALUES, 3),  # pyright: ignore
+        "start must be a number": lambda: Sequences.from_array(VALUES, start="now"),  # pyright: ignore
+        "start must be a finite number": lambda: Sequences.from_array(VALUES, start=NAN),
+        "spacing, the time between": lambda: Sequences.from_array(VALUES, spacing=HUGE),
+        "dtype must be a floating": lambda: Sequences(PLAIN.times, VALUES, dtype="float32"),
+        "a number of observations must be a whole number": lambda: PLAIN.head(2.5),
+        "length, the observations of a window,": lambda: PLAIN.windows(2.5),
+        "stride, the observations": lambda: PLAIN.windows(2, stride=True),
+        "a length of time must be a number": lambda: PLAIN.windows(2, max_gap="long"),
+        "time must be a number": lambda: PLAIN.split_by_time(None),
+        "a table must be a frame": lambda: Sequences.from_table(5, time="t", values="x"),
+    }
+
+
+def of_rollouts(model: Any) -> Calls:
+    """Arguments of `rollout`."""
+    return {
+        "data must be Sequences": lambda: model.rollout("context", 9.0),
+        "until must be real numbers": lambda: model.rollout(CONTEXT, None),
+        "until must be real numbers; got bool": lambda: model.rollout(CONTEXT, True),
+        "stamps must be numbers": lambda: model.rollout(CONTEXT, "noon"),
+        "until must be a finite time": lambda: model.rollout(CONTEXT, NAN),
+        "until must be one time": lambda: model.rollout(CONTEXT, [[9.0]]),
+        "max_updates must be a whole number": lambda: model.rollout(CONTEXT, 9, max_updates=2.5),
+        "max_updates must be a whole number; got True": lambda: model.rollout(
+            CONTEXT, 9.0, max_updates=True
+        ),
+        "max_updates must be at least 1": lambda: model.rollout(CONTEXT, 9.0, max_updates=0),
+        "max_updates must be below 2**63": lambda: model.rollout(CONTEXT, 9.0, max_updates=2**70),
+        "controls were given": lambda: model.rollout(CONTEXT, 9.0, ([5.0], [[1.0]])),
+    }
+
+
+def of_stepping(model: Any) -> Calls:
+    """Arguments of `rollout` for models that step."""
+    return {
+        "step must be a number": lambda: model.rollout(CONTEXT, 9.0, step="1"),
+        "step must be a number; got True": lambda: model.rollout(CONTEXT, 9.0, step=True),
+        "step must be a finite number": lambda: model.rollout(CONTEXT, 9.0, step=HUGE),
+        "step must be above 0": lambda: model.rollout(CONTEXT, 9.0, step=-1.0),
+    }
+
+
+def of_configs() -> Calls:
+    """Options of models."""
+    pcode = PCODE.for_data
+    return {
+        "missing must be True or False": lambda: pcode(PLAIN, missing="no"),
+        "whole_steps must be True or False": lambda: pcode(PLAIN, whole_steps="no"),
+        "hidden must be a whole number": lambda: pcode(PLAIN, hidden=8.0),
+        "a network must have at most": lambda: pcode(PLAIN, hidden=10**9),
+        "a network must have": lambda: pcode(PLAIN, hidden=4096, step_layers=1000),
+        "tolerance must be a finite number": lambda: pcode(PLAIN, tolerance=INF),
+        "targets must be a list": lambda: pcode(PLAIN, targets=0.5),
+        "a feature can be asked for": lambda: pcode(PLAIN, targets="x"),
+        "scale must be a list": lambda: pcode(PLAIN, scale="big"),
+        "data must be Sequences": lambda: pcode(VALUES),  # pyright: ignore
+        "models must be a list": lambda: Ensemble(3),  # pyright: ignore
+    }
+
+
+def of_paths() -> Calls:
+    """Arguments of `Path`."""
+    return {
+        "every must be a number": lambda: PATH.to_table(every=True, like="pandas"),
+        "a table must have at most": lambda: PATH.to_table(every=1e-12, like="pandas"),
+        "times must be real numbers": lambda: PATH.evaluate(None),
+        "times must nest evenly": lambda: PATH.evaluate([[4.0], [4.0, 5.0]]),
+        "side must be": lambda: PATH.evaluate(4.0, side=None),
+        "intervals come from": lambda: PATH.interval(4.0, "most"),
+        "controls must be real": lambda: PUSHED.rollout(DRIVEN.head(4), 9.0, ([5.0], [["a"]])),
+    }
+
+
+def main() -> None:
+    """Print each call whose error is not the one that explains it."""
+    groups = [of_sequences(), of_configs(), of_paths()]
+    groups += [of_rollouts(model) for model in MODELS.values()]
+    groups += [of_stepping(model) for name, model in MODELS.items() if name != "LatentODE"]
+    for group in groups:
+        for rule, call in group.items():
+            try:
+                found = repr(call())
+            except InvalidInput as error:
+                found = str(error)
+                if found.startswith(rule):
+                    continue
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}"
+            print(f"{rule}: {found}")
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    main()
