@@ -38,7 +38,9 @@ CONTENDERS = ("torch", "torch, readable", "onnxruntime")
 _SLOT = re.compile(r"(?<=<!-- latency -->\n).*?(?=<!-- end of latency -->)", re.DOTALL)
 
 
-def contenders(model: SteppingModel[Any], exported: OnnxModel, context: Sequences) -> dict[str, Run]:
+def contenders(
+    model: SteppingModel[Any], exported: OnnxModel, context: Sequences
+) -> dict[str, Run]:
     """Rollouts of one context, each read at the same times."""
     until = float(context.ends[0]) + AHEAD
     times = context.ends[:, None] + torch.arange(1.0, AHEAD + 1)
@@ -73,7 +75,9 @@ def measured(hidden: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
             runs = contenders(model, exported, data[:batch].head(4))
             times = interleave(runs, rounds, seconds)
             spreads = {kind: Spread.of([1e3 * t for t in times[kind]]) for kind in times}
-            row = {kind: [spread.low, spread.median, spread.high] for kind, spread in spreads.items()}
+            row = {
+                kind: [spread.low, spread.median, spread.high] for kind, spread in spreads.items()
+            }
             found.append({"model": name, "batch": batch, "milliseconds": row})
     return found
 
@@ -90,10 +94,10 @@ def latency_markdown(content: dict[str, Any]) -> str:
 
 
 def filled_guide(text: str, record: Path) -> str:
-    """The guide with the recorded table in its slot, which is empty as long as there is none."""
-    table = latency_markdown(read_json(record)) if record.exists() else ""
+    """The guide with the recorded table in its slot, or with a word that there is none."""
+    table = latency_markdown(read_json(record)) if record.exists() else "Not recorded yet.\n"
     assert len(_SLOT.findall(text)) == 1
-    return _SLOT.sub(lambda _: f"\n{table}\n" if table else "", text)
+    return _SLOT.sub(lambda _: f"\n{table}\n", text)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ def modules_after(code: str) -> set[str]:
 
 
 HEAVY = {"lightning", "pytorch_lightning", "matplotlib", "torchdiffeq", "gymnasium", "imageio"}
+HEAVY |= {"onnx", "onnxscript", "onnxruntime", "fastapi"}
 
 
 def test_import_loads_torch_and_little_more() -> None:

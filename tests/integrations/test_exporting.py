@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.export import Dim
 
+from exportable import SETTINGS, context_of, trained_like
 from helpers import linear_pcode, random_batch
-from skipstone import ODERNN, PCODE, RNN, Ensemble, InvalidInput, LatentODE, Sequences
+from skipstone import ODERNN, PCODE, RNN, Ensemble, InvalidInput, LatentODE
 from skipstone.integrations.exporting import (
     ContextReader,
     FixedRollout,
@@ -18,30 +19,7 @@ from skipstone.integrations.exporting import (
     Stepper,
 )
 from skipstone.integrations.onnx import example_inputs
-from skipstone.models.base import SteppingModel
 from skipstone.models.controls import ControlSignal, Drive
-
-
-def trained_like(kind: Any, seed: int = 0, control: int = 0, **options: Any) -> Any:
-    """A random model in single precision whose steps and drives are of different sizes."""
-    data = random_batch(seed, [30] * 8, 2, control, 0.5, dtype=torch.float32)
-    torch.manual_seed(seed)
-    model = kind.for_data(data, hidden=16, **options)
-    with torch.no_grad():
-        if kind is PCODE:
-            model.step_size.last.weight.mul_(4)
-            if model.crosses_controls:
-                model.drive.normal_().mul_(0.3)
-    return model
-
-
-def context_of(model: SteppingModel[Any], rows: int, seed: int = 1) -> Sequences:
-    """Contexts with odd times and controls that change."""
-    config = model.config
-    missing = 0.4 if config.missing else 0.0
-    return random_batch(
-        seed, [config.num_context] * rows, 2, config.control, 0.5, True, torch.float32, missing
-    )
 
 
 def test_held_controls_integrate_like_a_signal() -> None:
@@ -57,7 +35,8 @@ def test_held_controls_integrate_like_a_signal() -> None:
     torch.testing.assert_close(ours.upto(offsets), Drive(signal, rows, begin).upto(offsets))
     some = torch.tensor([2, 0])
     torch.testing.assert_close(
-        ours.pick(some).upto(offsets[some, 0]), Drive(signal, rows, begin).pick(some).upto(offsets[some, 0])
+        ours.pick(some).upto(offsets[some, 0]),
+        Drive(signal, rows, begin).pick(some).upto(offsets[some, 0]),
     )
 
 
@@ -75,18 +54,6 @@ def test_each_part_can_be_exported_for_any_number_of_rows(kind: Any, grad: bool)
         for size in (1, 7):
             inputs = example_inputs(model, name, size)
             torch.testing.assert_close(program(**inputs), part(**inputs), rtol=1e-6, atol=1e-6)
-
-
-SETTINGS = {
-    "motion": (PCODE, {}),
-    "values": (PCODE, {"reads": "values", "min_step": 0.3}),
-    "whole steps": (PCODE, {"whole_steps": True, "readout": "absolute"}),
-    "missing": (PCODE, {"missing": True}),
-    "driven": (PCODE, {"control": 2}),
-    "updated": (PCODE, {"control": 2, "control_effect": "update"}),
-    "RNN": (RNN, {}),
-    "RNN, missing": (RNN, {"missing": True, "control": 1, "readout": "absolute"}),
-}
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -80,7 +80,12 @@ def test_a_step_holds_its_action_for_an_interval() -> None:
         after, reward, terminated, truncated, info = env.step(np.array(action, np.float32))
         np.testing.assert_allclose(after, place + 0.25 * np.array(action), rtol=1e-6)
         assert after.dtype == np.float32
-        assert (reward, terminated, truncated, info) == (square(place, action, after), False, False, {})
+        assert (reward, terminated, truncated, info) == (
+            square(place, action, after),
+            False,
+            False,
+            {},
+        )
         place = after
 
 
@@ -96,9 +101,9 @@ def test_a_step_is_a_rollout_from_what_was_seen_and_done() -> None:
         controls = torch.cat([controls[:, :-1], torch.tensor([[action]])], dim=1)
         until = times[:, -1:] + spacing
         with torch.no_grad():
-            path = model.rollout(Sequences(times, values, controls).tail(2), float(until))
+            context = Sequences(times, values, controls).tail(2)
+            expected = model.rollout(context, float(until)).evaluate(until)
         after, *_ = env.step(np.array(action, np.float32))
-        expected = path.evaluate(until)
         np.testing.assert_allclose(after, expected[0, 0].numpy(), rtol=1e-6)
         times, values = torch.cat([times, until], 1), torch.cat([values, expected], 1)
         controls = torch.cat([controls, controls[:, -1:]], dim=1)
@@ -153,10 +158,9 @@ def test_numbers_that_are_none_are_refused_in_gymnasiums_way() -> None:
     env.reset()
     with pytest.raises(gymnasium.error.Error, match="reward must be a finite"):
         env.step(np.zeros(2, np.float32))
-    env = ModelEnv(integrator(), starts(), square, BOX, interval=1e308)
+    env = ModelEnv(integrator(), starts(), square, BOX, interval=1e300)
     env.reset()
-    env.step(np.ones(2, np.float32) / 2)
-    with pytest.raises((gymnasium.error.Error, InvalidInput), match="finite"):
+    with pytest.raises(gymnasium.error.Error, match="prediction must be finite"):
         env.step(np.ones(2, np.float32))
 
 
@@ -259,7 +263,10 @@ STEP = played(0, 2)
         ([[STEP[0], STEP[0]]], "number 1 does not begin where number 0 ends"),
         ([SimpleNamespace(observations=np.zeros((3, 2)), actions=np.zeros((3, 1)))], "3 and 3"),
         ([SimpleNamespace(observations={"a": np.zeros(3)}, actions=np.zeros(2))], "Flatten"),
-        ([SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array([0, 1]))], "action_space"),
+        (
+            [SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array([0, 1]))],
+            "action_space",
+        ),
     ],
 )
 def test_what_is_no_episode_is_refused(episodes: Any, message: str) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput, require_number
 from skipstone.models.arithmetic import filled
-from skipstone.models.base import SteppingModel
+from skipstone.models.base import Model, SteppingModel
 from skipstone.models.controls import SAME_TIME, ControlSignal, Drive
 from skipstone.models.typing import BatchTimes, BatchValues, Lengths, Rows, State, Values
 
@@ -148,11 +148,10 @@ class FixedRollout(nn.Module):
     arrived stand still. Times that are not reached are NaN.
     """
 
-    def __init__(self, model: SteppingModel[Any], updates: int):
+    def __init__(self, model: Model[Any], updates: int):
         super().__init__()
-        require_exportable(model)
         require_number("updates", updates, 1, whole=True)
-        self.reader, self.updates = ContextReader(model), updates
+        self.reader, self.updates = ContextReader(as_exportable(model)), updates
         config = model.config
         for name in ("center", "scale", "control_center", "control_scale"):
             self.register_buffer(name, torch.tensor(getattr(config, name), dtype=torch.float64))
@@ -197,7 +196,8 @@ def _fixed(
 ) -> Float[Tensor, "batch queries dim"]:
     """Predictions at times, in scaled units, by so many segments for every row."""
     (value, state, wanted), end, unit = start, queries.amax(1), model.config.time_unit
-    rows, shortest = torch.arange(len(knot)), max(model.min_step - SAME_TIME, SAME_TIME) * unit
+    rows = torch.arange(knot.shape[0], device=knot.device)
+    shortest = max(model.min_step - SAME_TIME, SAME_TIME) * unit
     driven = signal if model.crosses_controls else None
     knots, columns = [], []
     for _ in range(updates):
@@ -215,14 +215,15 @@ def _fixed(
         controls = None if signal is None else signal.at(rows, after)
         value, state, wanted = take_step(model, columns[-1], state, lengths, controls, drive)
         knot = after
-    every, segments = torch.stack(knots, dim=1), type(columns[0])(*map(torch.cat, zip(*columns, strict=True)))
+    every = torch.stack(knots, dim=1)
+    segments = type(columns[0])(*(torch.cat(parts) for parts in zip(*columns, strict=True)))
     # The left limit at a knot, also where a query differs from it by rounding.
     nudge = 1e-10 * (end - every[:, 0]) + 4 * torch.finfo(end.dtype).eps * end.abs()
     number = ((every[:, None] + nudge[:, None, None] < queries[..., None]).sum(2) - 1).clamp(min=0)
     begins = every.gather(1, number)
     drive = None if driven is None else Drive(driven, rows, begins)
     offsets = ((queries - begins) / unit).to(value.dtype)
-    predicted, _ = model.predict(segments, number * len(rows) + rows[:, None], offsets, drive)
+    predicted, _ = model.predict(segments, number * rows.shape[0] + rows[:, None], offsets, drive)
     return torch.where((queries <= knot[:, None])[..., None], predicted, torch.nan)
 
 
@@ -248,8 +249,8 @@ def _held(*parts: Tensor | None) -> HeldControls | None:
     return HeldControls(held, changes, jumps)
 
 
-def require_exportable(model: Any) -> None:
-    """Raise unless a model can be exported: it steps, and integrates nothing numerically."""
+def as_exportable(model: Any) -> SteppingModel[Any]:
+    """The model, if it can be exported: it steps, and integrates nothing numerically."""
     name = type(model).__name__
     if not isinstance(model, SteppingModel):
         raise InvalidInput(
@@ -269,3 +270,4 @@ def require_exportable(model: Any) -> None:
             f"only models in single precision can be exported; this one has {state.dtype}. Convert "
             "a copy: copy.deepcopy(model).float()."
         )
+    return model

@@ -1,6 +1,6 @@
 """Gymnasium: a trained model as an environment, and recorded episodes as `Sequences`.
 
-    pip install 'skipstone[gymnasium]'
+pip install 'skipstone[gymnasium]'
 """
 
 from __future__ import annotations
@@ -52,20 +52,21 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
 
     def __init__(
         self,
-        model: Model[Any],
-        starts: Sequences,
+        model: Any,
+        starts: Any,
         reward: Reward,
-        action_space: spaces.Space[Any],
-        observation_space: spaces.Box | None = None,
+        action_space: Any,
+        observation_space: Any = None,
         terminated: Callable[[np.ndarray], bool] | None = None,
         interval: float | None = None,
     ):
-        """`starts` are contexts with controls, of which the last `num_context` observations are
-        read, for example `sequences.head(4)`. `action_space` is a `Box` with a number for each
-        control, or a `Discrete` with a control for each action, which is 1 for the one taken.
-        `observation_space` is by default without bounds. `terminated(observation)` says when an
-        episode is over, by default never. `interval` is the time between two steps, by default the
-        model's unit of time, the typical spacing of its data.
+        """`model` is any `skipstone.Model` with controls. `starts` are contexts for it, of which the
+        last `num_context` observations are read, for example `sequences.head(4)`. `action_space` is
+        a `Box` with a number for each control, or a `Discrete` with a control for each action,
+        which is 1 for the one taken. `observation_space` is a `Box`, by default without bounds.
+        `terminated(observation)` says when an episode is over, by default never. `interval` is the
+        time between two steps, by default the model's unit of time, the typical spacing of its
+        data.
         """
         if not isinstance(model, Model):
             kind = type(model).__name__
@@ -116,7 +117,7 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
             self._context = None
         return after, reward, over, False, {}
 
-    def _checked(self, action: Any) -> Shaped[np.ndarray, "..."]:
+    def _checked(self, action: Any) -> Shaped[np.ndarray, ...]:
         """An action as an array of the space's dtype, if it is in the space."""
         space = self.action_space
         try:
@@ -163,7 +164,7 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
 
 
 def sequences_from_episodes(
-    episodes: Iterable[Any], interval: float = 1.0, action_space: spaces.Space[Any] | None = None
+    episodes: Any, interval: float = 1.0, action_space: spaces.Space[Any] | None = None
 ) -> Sequences:
     """`Sequences` of recorded episodes: observations as values, actions as controls.
 
@@ -179,6 +180,8 @@ def sequences_from_episodes(
     require_number("interval", interval, above=0)
     if hasattr(episodes, "observations"):
         raise InvalidInput("episodes must be a list of episodes; got one. Put it in a list.")
+    if not isinstance(episodes, Iterable):
+        raise InvalidInput(f"episodes must be a list; got {type(episodes).__name__}.")
     values, controls = [], []
     for number, episode in enumerate(episodes):
         observations, actions = _episode(episode, number)
@@ -190,7 +193,7 @@ def sequences_from_episodes(
 
 
 def as_controls(
-    actions: Shaped[np.ndarray, "..."], space: spaces.Space[Any] | None, episode: int | None = None
+    actions: Shaped[np.ndarray, ...], space: spaces.Space[Any] | None, episode: int | None = None
 ) -> Float[np.ndarray, "*time control"]:
     """Actions as controls: one action, or with an `episode` one per row. Of a `Discrete` space one
     is 1 and the others are 0."""

@@ -1,14 +1,17 @@
 """ONNX: models that step, as files that `onnx_rollout.py` rolls out without torch.
 
-    pip install 'skipstone[onnx]'
+pip install 'skipstone[onnx]'
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.util
+import logging
 import pathlib
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,8 @@ from torch.export import Dim
 
 from skipstone.errors import InvalidInput
 from skipstone.files import make_folder, replacing, write_json
-from skipstone.integrations.exporting import ContextReader, Query, Stepper, require_exportable
-from skipstone.models.base import SteppingModel
+from skipstone.integrations.exporting import ContextReader, Query, Stepper, as_exportable
+from skipstone.models.base import Model, SteppingModel
 from skipstone.models.controls import SAME_TIME
 
 FOLDER_FORMAT = 1
@@ -33,7 +36,7 @@ ROWS = (1, 2, 7)
 """Batch sizes for which that is checked."""
 
 
-def export_onnx(model: SteppingModel[Any], folder: str | pathlib.Path) -> pathlib.Path:
+def export_onnx(model: Model[Any], folder: str | pathlib.Path) -> pathlib.Path:
     """Write a model as ONNX: `context.onnx`, `step.onnx`, `query.onnx` and `rollout.json`.
 
     For any number of rows. Scaling, missing values, whole steps and controls are in there; a
@@ -41,23 +44,23 @@ def export_onnx(model: SteppingModel[Any], folder: str | pathlib.Path) -> pathli
     `skipstone.integrations.onnx_rollout.OnnxModel(folder)`.
     """
     _require_installed()
-    require_exportable(model)
+    stepping = as_exportable(model)
     folder = pathlib.Path(folder)
     make_folder(folder)
-    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    copied = copy.deepcopy(stepping).cpu().eval().requires_grad_(False)
     graphs: dict[str, nn.Module] = {
-        "context": ContextReader(model),
-        "step": Stepper(model),
-        "query": Query(model),
+        "context": ContextReader(copied),
+        "step": Stepper(copied),
+        "query": Query(copied),
     }
     with torch.no_grad():
         for name, graph in graphs.items():
-            written = _as_onnx(graph, example_inputs(model, name, rows=5))
+            written = _as_onnx(graph, example_inputs(copied, name, rows=5))
             for rows in ROWS:
-                _require_agreement(name, written, graph, example_inputs(model, name, rows))
+                _require_agreement(name, written, graph, example_inputs(copied, name, rows))
             with replacing(folder / f"{name}.onnx") as beside:
                 beside.write_bytes(written)
-    write_json(folder / "rollout.json", _described(model))
+    write_json(folder / "rollout.json", _described(copied))
     return folder
 
 
@@ -131,17 +134,15 @@ def _as_onnx(graph: nn.Module, inputs: dict[str, Tensor]) -> bytes:
         if name in shapes:
             shapes[name][1] = sizes["changes"]
     names = ["predicted"] if isinstance(graph, Query) else ["next_values", "next_state", "step"]
-    with warnings.catch_warnings():
-        # The exporter warns of what it calls itself.
-        warnings.simplefilter("ignore", FutureWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with _quietly():
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, strict=False)
+        if any(node.target is _CUMMAX for node in program.graph.nodes):
+            # ONNX has no operator for it.
+            table = torch.export.default_decompositions()
+            table[_CUMMAX] = _running_maximum
+            program = program.run_decompositions(table)
         exported = torch.onnx.export(
-            program.run_decompositions(_decompositions()),
-            dynamo=True,
-            external_data=False,
-            output_names=names,
-            verbose=False,
+            program, dynamo=True, external_data=False, output_names=names, verbose=False
         )
     assert exported is not None
     proto = exported.model_proto
@@ -151,11 +152,21 @@ def _as_onnx(graph: nn.Module, inputs: dict[str, Tensor]) -> bytes:
     return proto.SerializeToString()
 
 
-def _decompositions() -> dict[Any, Any]:
-    """Those of torch, and of what ONNX has no operator for."""
-    table = torch.export.default_decompositions()
-    table[torch.ops.aten.cummax.default] = _running_maximum
-    return table
+_CUMMAX = torch.ops.aten.cummax.default
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the warnings that exporters give about themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _running_maximum(values: Tensor, dim: int) -> tuple[Tensor, Tensor]:

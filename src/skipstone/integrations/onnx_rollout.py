@@ -26,8 +26,8 @@ FORMAT = 1
 BLOCK = 4096
 """Queries that are decoded together."""
 
-REACHED_END, MAX_UPDATES = 0, 1
-"""How a trajectory ended; see `OnnxPath.status`."""
+MAX_UPDATES = 1
+"""Status of a trajectory that used up its updates; 0 is one that reached its end."""
 
 _SLACK = 1e-6
 """Share of the range by which a query may lie outside it: that is rounding."""
@@ -107,10 +107,8 @@ class OnnxModel:
         if signal is None and later is not None:
             raise ValueError("controls were given to a model that takes none. Leave them out.")
         gaps = np.diff(clock, axis=1, prepend=clock[:, :1]) / self.config["time_unit"]
-        front = self.run(
-            "context",
-            {"values": scaled, "gaps": gaps.astype(np.float32), "controls": inputs},
-        )
+        read = {"values": scaled, "gaps": gaps.astype(np.float32), "controls": inputs}
+        front = self.run("context", read)
         return _Walk(self, signal, end, step, max_updates).path(clock[:, -1], front)
 
     def _context(
@@ -135,8 +133,7 @@ class OnnxModel:
         clock = np.broadcast_to(np.asarray(times, dtype=np.float64), values.shape[:2])
         if not (np.isfinite(clock).all() and (np.diff(clock, axis=1) > 0).all()):
             raise ValueError("times must be finite and increase within a sequence; they do not.")
-        unsigned = values.dtype == np.uint8
-        values = values / np.float32(255) if unsigned else values
+        values = values / np.float32(255) if values.dtype == np.uint8 else values
         bad = np.isinf(values) if config["missing"] else ~np.isfinite(values)
         if bad.any():
             raise ValueError(
@@ -198,7 +195,7 @@ class OnnxPath:
     end: np.ndarray
     """Last time of each row, (batch,)."""
     status: np.ndarray
-    """`REACHED_END` or `MAX_UPDATES` for each row."""
+    """0, or `MAX_UPDATES`, for each row."""
     segments: dict[str, Any]
     """Values, states, lengths and held controls of all segments, and where each row's are."""
 
@@ -215,8 +212,7 @@ class OnnxPath:
         low, high = self.knots[:, :1], self.end[:, None]
         nudge = _SAME_KNOT * (high - low) + 4 * np.finfo(np.float64).eps * np.abs(high)
         nudged = times + (nudge if side == "right" else -nudge)
-        place = (self.knots[:, None] < nudged[..., None]).sum(2) - 1
-        place = np.maximum(place, 0)
+        place = np.maximum((self.knots[:, None] < nudged[..., None]).sum(2) - 1, 0)
         since = (times - np.take_along_axis(self.knots, place, 1)).ravel()
         offsets = (since / self.model.config["time_unit"]).astype(np.float32)
         segment = np.take_along_axis(self.segments["table"], place, 1).ravel()
@@ -231,12 +227,8 @@ class OnnxPath:
 
     def _predict(self, segment: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         used, index = np.unique(segment, return_inverse=True)
-        parts = {
-            name: None if part is None else part[used]
-            for name, part in self.segments.items()
-            if name != "table"
-        }
-        inputs = {**parts, "index": index.reshape(-1).astype(np.int64), "offsets": offsets}
+        parts = {name: part[used] for name, part in self.segments.items() if name != "table"}
+        inputs = {**parts, "index": index.reshape(-1), "offsets": offsets}
         return self.model.run("query", inputs)[0]
 
     def _queries(self, t: np.ndarray) -> np.ndarray:
@@ -309,7 +301,11 @@ class _Walk:
 
     def path(self, knot: np.ndarray, front: list[np.ndarray]) -> OnnxPath:
         """Step until every row has arrived."""
-        rows, status, reached = np.arange(len(knot)), np.zeros(len(knot), np.int64), self._end.copy()
+        rows, status, reached = (
+            np.arange(len(knot)),
+            np.zeros(len(knot), np.int64),
+            self._end.copy(),
+        )
         kept, updates = [], 0
         values, state, wanted = front
         while len(rows):
@@ -349,12 +345,10 @@ class _Walk:
     def _collected(self, kept: list[Any], reached: np.ndarray, status: np.ndarray) -> OnnxPath:
         """All segments side by side, and where each row's are."""
         knots = np.full((len(reached), len(kept)), np.inf)
-        table = np.zeros(knots.shape, np.int64)
-        start = 0
+        table, start = np.zeros(knots.shape, np.int64), 0
         for number, (rows, knot, _) in enumerate(kept):
             knots[rows, number] = knot
             table[rows, number] = start + np.arange(len(rows))
             start += len(rows)
-        names = kept[0][2]
-        parts = {name: np.concatenate([part[name] for _, _, part in kept]) for name in names}
+        parts = {name: np.concatenate([part[name] for *_, part in kept]) for name in kept[0][2]}
         return OnnxPath(self._model, knots, reached, status, {**parts, "table": table})
