@@ -41,7 +41,7 @@ def test_held_controls_integrate_like_a_signal() -> None:
 
 
 @pytest.mark.parametrize("kind", [PCODE, RNN])
-@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("grad", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_each_part_can_be_exported_for_any_number_of_rows(kind: Any, grad: bool) -> None:
     model = trained_like(kind, control=2)
     parts = {"context": ContextReader(model), "step": Stepper(model), "query": Query(model)}
@@ -74,11 +74,13 @@ def test_a_fixed_rollout_is_a_rollout(name: str) -> None:
         torch.testing.assert_close(fixed(*inputs), path.evaluate(times), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["driven", "RNN"])
+@pytest.mark.parametrize(
+    "name", ["motion", *(pytest.param(name, marks=pytest.mark.slow) for name in ("driven", "RNN"))]
+)
 def test_a_fixed_rollout_can_be_exported(name: str) -> None:
     kind, options = SETTINGS[name]
     model = trained_like(kind, **options)
-    fixed, rows = FixedRollout(model, 3), Dim("rows")
+    fixed, rows = FixedRollout(model, 2), Dim("rows")
 
     def inputs(count: int) -> list[Any]:
         context = context_of(model, count)

@@ -148,6 +148,11 @@ class FixedRollout(nn.Module):
     arrived stand still. Times that are not reached are NaN.
     """
 
+    center: Tensor
+    scale: Tensor
+    control_center: Tensor
+    control_scale: Tensor
+
     def __init__(self, model: Model[Any], updates: int):
         super().__init__()
         require_number("updates", updates, 1, whole=True)

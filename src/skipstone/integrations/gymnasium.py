@@ -60,8 +60,8 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
         terminated: Callable[[np.ndarray], bool] | None = None,
         interval: float | None = None,
     ):
-        """`model` is any `skipstone.Model` with controls. `starts` are contexts for it, of which the
-        last `num_context` observations are read, for example `sequences.head(4)`. `action_space` is
+        """`model` is any `skipstone.Model` with controls. `starts` are contexts for it; their last
+        `num_context` observations are read, for example `sequences.head(4)`. `action_space` is
         a `Box` with a number for each control, or a `Discrete` with a control for each action,
         which is 1 for the one taken. `observation_space` is a `Box`, by default without bounds.
         `terminated(observation)` says when an episode is over, by default never. `interval` is the
@@ -96,8 +96,8 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
         if index is None:
             index = self.np_random.integers(count)
         require_number("options start, the index of a start,", index, 0, below=count, whole=True)
-        self._context = self._starts[int(index)]
-        return self._observed(self._context), {}
+        self._context = context = self._starts[int(index)]
+        return self._observed(context), {}
 
     def step(
         self, action: Any

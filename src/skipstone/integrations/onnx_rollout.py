@@ -49,9 +49,7 @@ class OnnxModel:
         only. `providers` are onnxruntime's, best first."""
         folder = pathlib.Path(folder)
         if not (folder / "rollout.json").is_file():
-            raise ValueError(
-                f"{folder} must be a folder that export_onnx wrote; it has no rollout.json."
-            )
+            raise ValueError(f"{folder} must be what export_onnx wrote; it has no rollout.json.")
         self.config: dict[str, Any] = json.loads((folder / "rollout.json").read_text("utf-8"))
         if self.config.get("format") != FORMAT:
             raise ValueError(
@@ -71,7 +69,7 @@ class OnnxModel:
         """The outputs of one of the graphs `context`, `step` and `query`; inputs that are None are
         left out."""
         given = {name: part for name, part in inputs.items() if part is not None}
-        return self._sessions[graph].run(None, given)
+        return [np.asarray(part) for part in self._sessions[graph].run(None, given)]
 
     def rollout(
         self,
@@ -93,9 +91,10 @@ class OnnxModel:
         `max_updates` ends early.
         """
         clock, scaled, inputs = self._context(times, values, controls)
-        end = np.array(np.broadcast_to(np.asarray(until, dtype=np.float64), len(clock)))
-        if not (np.isfinite(end) & (end > clock[:, -1])).all():
-            row = int(np.nonzero(~(np.isfinite(end) & (end > clock[:, -1])))[0][0])
+        end = _expanded("until", until, (len(clock),))
+        early = ~(np.isfinite(end) & (end > clock[:, -1]))
+        if early.any():
+            row = int(np.nonzero(early)[0][0])
             raise ValueError(
                 f"until must be a finite time after the context; the context of trajectory {row} "
                 f"ends at {clock[row, -1]:.13g} and until is {end[row]:.13g}."
@@ -126,11 +125,9 @@ class OnnxModel:
             raise ValueError(f"a context must have {count} observations; this one has {have}.")
         if have > count:
             warnings.warn(
-                f"this model reads the last {count} observations of a context; this one has "
-                f"{have}. Pass x[:, -{count}:].",
-                stacklevel=3,
+                f"this model reads the last {count} of these {have} observations.", stacklevel=3
             )
-        clock = np.broadcast_to(np.asarray(times, dtype=np.float64), values.shape[:2])
+        clock = _expanded("times", times, values.shape[:2])
         if not (np.isfinite(clock).all() and (np.diff(clock, axis=1) > 0).all()):
             raise ValueError("times must be finite and increase within a sequence; they do not.")
         values = values / np.float32(255) if values.dtype == np.uint8 else values
@@ -160,21 +157,14 @@ class OnnxModel:
         times, values = start[:, None], now[:, None]
         if later is not None:
             width = self.config["control"]
-            after = np.atleast_2d(np.asarray(later[0], dtype=np.float64))
-            given = np.asarray(later[1])
-            shape = (len(start), after.shape[1], width)
-            if given.shape not in (shape, shape[1:]) or len(after) not in (1, len(start)):
-                raise ValueError(
-                    f"later controls must have times of shape (time,) or (batch, time) and values "
-                    f"of shape {shape} or {shape[1:]}; got {after.shape} and {given.shape}."
-                )
-            after = np.broadcast_to(after, shape[:2])
-            given = self._scaled(np.broadcast_to(given, shape), "control_")
+            after, given = (np.asarray(part) for part in later)
+            shape = (len(start), after.size if after.ndim < 2 else after.shape[-1], width)
+            after = _expanded("times of later controls", after, shape[:2])
+            given = self._scaled(_expanded("later controls", given, shape), "control_")
             times, values = np.concatenate([times, after], 1), np.concatenate([values, given], 1)
             if not (np.isfinite(values).all() and (np.diff(times, axis=1) > 0).all()):
                 raise ValueError(
-                    "later controls must be finite, and their times increase from the end of the "
-                    "context on; they do not."
+                    "later controls must be finite, at times that increase from the context's on."
                 )
         return _Signal(times, values, self.config["time_unit"], self.config["same_time"])
 
@@ -183,6 +173,14 @@ class OnnxModel:
         dtype = data.dtype if data.dtype.kind == "f" else np.dtype(np.float32)
         center, scale = (np.array(self.config[kind + name], dtype) for name in ("center", "scale"))
         return ((data - center) / scale).astype(np.float32)
+
+
+def _expanded(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers in double precision, repeated along first axes that they lack."""
+    array = np.asarray(given, dtype=np.float64)
+    if array.ndim and array.shape != shape[len(shape) - array.ndim :]:
+        raise ValueError(f"{name} must have shape {shape}, or its last axes; got {array.shape}.")
+    return np.broadcast_to(array, shape)
 
 
 @dataclass(frozen=True)
@@ -233,12 +231,7 @@ class OnnxPath:
 
     def _queries(self, t: np.ndarray) -> np.ndarray:
         """Times, one row per trajectory, checked against the range."""
-        times = np.broadcast_to(t.reshape(1, -1), (len(self.end), t.size)) if t.ndim < 2 else t
-        if times.ndim != 2 or len(times) != len(self.end) or times.size == 0:
-            raise ValueError(
-                "times must be a number or have shape (time,) or (batch, time) with batch "
-                f"{len(self.end)}; got shape {t.shape}."
-            )
+        times = _expanded("times", t, (len(self.end), t.shape[-1] if t.ndim else 1))
         low, high = self.knots[:, :1], self.end[:, None]
         slack = _SLACK * (high - low)
         outside = ~((times >= low - slack) & (times <= high + slack))
