@@ -17,6 +17,7 @@ SETTINGS = {
     "missing": (PCODE, {"missing": True}),
     "driven": (PCODE, {"control": 2}),
     "updated": (PCODE, {"control": 2, "control_effect": "update"}),
+    "images": (PCODE, {"image": (1, 2), "readout": "absolute"}),
     "RNN": (RNN, {}),
     "RNN, missing": (RNN, {"missing": True, "control": 1, "readout": "absolute"}),
 }

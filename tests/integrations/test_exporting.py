@@ -106,6 +106,9 @@ def test_times_that_are_not_reached_are_nan() -> None:
     found = fixed(times, values, torch.tensor([[0.0, 1.5, 3.0, 3.1, 9.0]]).double())[0, :, 0]
     torch.testing.assert_close(found[:3], torch.tensor([1.0, 4.0, 7.0]))
     assert found[3:].isnan().all()
+    found = fixed(times, values, torch.tensor([[-1.0, 0.0]]).double())[0, :, 0]
+    assert found[0].isnan()
+    assert found[1] == 1
 
 
 def test_what_cannot_be_exported_is_refused() -> None:

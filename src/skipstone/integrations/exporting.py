@@ -215,7 +215,7 @@ def _fixed(
         after = torch.where(knot < end, after, knot + unit)
         lengths = ((after - knot) / unit).to(value.dtype)
         drive = None if driven is None else Drive(driven, rows, knot)
-        knots.append(torch.where(knot < end, knot, torch.inf))
+        knots.append(torch.where(knot < end, knot, torch.inf) if knots else knot)
         columns.append(model.segments(state, value, lengths, drive)[0])
         controls = None if signal is None else signal.at(rows, after)
         value, state, wanted = take_step(model, columns[-1], state, lengths, controls, drive)
@@ -229,7 +229,8 @@ def _fixed(
     drive = None if driven is None else Drive(driven, rows, begins)
     offsets = ((queries - begins) / unit).to(value.dtype)
     predicted, _ = model.predict(segments, number * rows.shape[0] + rows[:, None], offsets, drive)
-    return torch.where((queries <= knot[:, None])[..., None], predicted, torch.nan)
+    inside = (queries >= every[:, :1]) & (queries <= knot[:, None])
+    return torch.where(inside[..., None], predicted, torch.nan)
 
 
 def take_step(
