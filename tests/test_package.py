@@ -28,7 +28,7 @@ def modules_after(code: str) -> set[str]:
 
 HEAVY = {
     *("lightning", "pytorch_lightning", "matplotlib", "torchdiffeq", "gymnasium", "imageio"),
-    *("sktime", "sklearn", "huggingface_hub"),
+    *("sktime", "sklearn", "huggingface_hub", "onnx", "onnxscript", "onnxruntime", "fastapi"),
 }
 
 

@@ -16,8 +16,11 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 # Its examples read a file, which a test of its own writes first.
 NEEDS_A_FILE = ROOT / "docs" / "own-data.md"
-# Needs what no other page does.
-NEEDS_SKTIME = ROOT / "docs" / "integrations.md"
+# What pages need that is in an extra of its own.
+EXTRAS = {
+    "integrations.md": ("sktime",),
+    "deployment.md": ("onnxscript", "onnxruntime", "fastapi", "httpx"),
+}
 RUN = [page for page in PAGES if python_blocks(page) and page != NEEDS_A_FILE]
 
 
@@ -25,8 +28,8 @@ RUN = [page for page in PAGES if python_blocks(page) and page != NEEDS_A_FILE]
 def test_examples_run_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if page == NEEDS_SKTIME:
-        pytest.importorskip("sktime")
+    for extra in EXTRAS.get(page.name, ()):
+        pytest.importorskip(extra)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
     for registry in (MODELS, TASKS):  # What a page registers is forgotten.

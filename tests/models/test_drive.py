@@ -12,6 +12,7 @@ from torch import Tensor
 
 from helpers import random_batch, small_pcode
 from skipstone import PCODE, Sequences, find_knots
+from skipstone.models import fast
 from skipstone.models.controls import ControlSignal, Drive
 
 pytestmark = pytest.mark.usefixtures("both_paths")
@@ -93,3 +94,15 @@ def test_controls_have_three_forms() -> None:
     times = torch.linspace(3, 6.9, 20)
     for other in (alone, function):
         assert torch.equal(pair.evaluate(times), other.evaluate(times))
+
+
+@pytest.mark.parametrize("reads", ["values", "motion"])
+def test_a_very_short_rollout_is_the_beginning_of_a_long_one(reads: str) -> None:
+    """Shorter than the chord that rates are taken over, which begins before all controls then."""
+    model = driven(reads=reads)
+    with torch.no_grad():
+        short, long = (model.rollout(context(1.0), until) for until in (3.02, 9.0))
+        close(short.evaluate(3.02), long.evaluate(3.02))
+        here = model.rollout(context(1.0), 3.2, step=0.05).evaluate(3.2)
+        with fast.readable_path():
+            close(here, model.rollout(context(1.0), 3.2, step=0.05).evaluate(3.2))

@@ -1,1 +1,1 @@
-"""Other frameworks' doors to these models. Each is one file and one extra, loaded when imported."""
+"""Doors to other frameworks: each one file, each an extra, each loaded only when it is used."""

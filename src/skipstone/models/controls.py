@@ -149,9 +149,9 @@ class ControlSignal:
     def _position(
         self, rows: Tensor, times: Float[Tensor, "rows queries"]
     ) -> Int[Tensor, "rows queries"]:
-        """The control that holds at each time."""
+        """The control that holds at each time; before all of them, the first."""
         later = (times.detach() + self._slack).contiguous()
-        return torch.searchsorted(self._times[rows], later, right=True) - 1
+        return (torch.searchsorted(self._times[rows], later, right=True) - 1).clamp(min=0)
 
 
 class Drive:

@@ -211,7 +211,7 @@ class PCODE(SteppingModel[PCODEConfig]):
             driven = zip(inputs, points, strict=True)
             inputs = [self._driven(each, drive.upto(offset)) for each, offset in driven]
         inputs += [first] if self.config.moves else []
-        decoded = self.decoder.after_first(torch.cat(inputs), overwrite=True).split(len(values))
+        decoded = self.decoder.after_first(torch.stack(inputs), overwrite=True)
         origin = values - decoded[-1] if self.config.moves else torch.zeros_like(values)
         rate = values[:, :0]
         if motion:
@@ -251,8 +251,10 @@ class PCODE(SteppingModel[PCODEConfig]):
     ) -> Float[Tensor, "points dim"]:
         """Predictions at offsets from the start of some of the lines."""
         decoded = []
-        for begin in range(0, max(1, len(index)), BLOCK):
-            part = slice(begin, begin + BLOCK)
+        # An exported program is for any number of points: it has one block.
+        exported = torch.compiler.is_compiling()
+        for begin in range(0, 1 if exported else max(1, len(index)), BLOCK):
+            part = slice(None) if exported else slice(begin, begin + BLOCK)
             block, along = index[part], offsets[part]
             start, change = select_rows(first, block), select_rows(slope, block)
             inner = torch.addcmul(start, change, along[:, None])

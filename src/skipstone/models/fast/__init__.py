@@ -107,7 +107,9 @@ def _needs_gradients(model: nn.Module, parts: list[Any]) -> bool:
 def library_for(model: nn.Module, values: Tensor) -> ctypes.CDLL | None:
     """The library for these values, if this model can use it."""
     applies = (
-        _ENABLED.get()
+        # While a program is traced there are no numbers yet.
+        not torch.compiler.is_compiling()
+        and _ENABLED.get()
         # Lower precision is asked for.
         and not torch.is_autocast_enabled("cpu")
         and values.device.type == "cpu"

@@ -140,10 +140,11 @@ private:
         }
     }
 
-    // The control that holds at a time.
+    // The control that holds at a time; before all of them, the first.
     long control_at(long row, double time) const {
         const double* times = data.control_times + row * data.changes;
-        return std::upper_bound(times, times + data.changes, time + data.slack) - times - 1;
+        long after = std::upper_bound(times, times + data.changes, time + data.slack) - times;
+        return std::max(0L, after - 1);
     }
 
     // A time of the controls, in the model's unit, and their integrals up to it.
