@@ -21,11 +21,26 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(params=list(SCREENS))
-def page(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Page]:
-    """The open page, on a desktop and on a phone."""
+@pytest.fixture(scope="module", params=list(SCREENS))
+def screen(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Page]:
     with open_page(browser, page_file, request.param) as page:
         yield page
+
+
+RESET = """() => {
+    document.getElementById("arena-tab").click();
+    const { arena, pool } = playground;
+    arena.ahead = arena.slider.value = arena.scene.ahead;
+    for (const game of [arena, pool]) game.setup.set(game.scene.start);
+    pool.score = { you: [0, 0], model: [0, 0] };
+}"""
+
+
+@pytest.fixture
+def page(screen: Page) -> Page:
+    """The page as it opens, on a desktop and on a phone. Opening it takes longer than a test."""
+    screen.evaluate(RESET)
+    return screen
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
 // The panels of an example: their data, and the elements of the page that show them.
 
 function bytesOf(base64) {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
 }
 
 // One row for every moment: coordinates, or the bytes of an image.

@@ -43,13 +43,13 @@ class Arena extends Player {
     this.stop();
     this.renew(this.makeExample(), 0);
     this.showHorizon();
+    this.busy = true;
     this.stop = inSlices(this.compute(this.example));
   }
 
   *compute(example) {
     const times = example.observed.slice(0, this.scene.context);
     const values = times.map((_, i) => example.truth[i * FINE]);
-    this.busy = true;
     for (const [i, model] of this.models.entries()) {
       const track = yield* predictTrack(model, { times, values }, example);
       example.tracks[i + 1] = Object.assign(track, { ahead: true });
