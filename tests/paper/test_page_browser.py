@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from skipstone.drawing.style import PALETTE
 
+
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_stub_page(tmp_path_factory.mktemp("page"))

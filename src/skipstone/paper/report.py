@@ -93,7 +93,9 @@ def write_report(
         about=_about(command),
     )
     progress("writing the page", 1.0)
-    return ReportFiles([page, *playground, *numbers, *(card.path for card in [*figures, *videos])], left_out)
+    return ReportFiles(
+        [page, *playground, *numbers, *(card.path for card in [*figures, *videos])], left_out
+    )
 
 
 _ERRORS_CAPTION = (

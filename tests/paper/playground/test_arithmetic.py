@@ -196,7 +196,8 @@ def test_a_shot_is_judged_as_in_the_game(calculator: Page) -> None:
     found = calculator.evaluate(
         """(starts) => starts.map((balls) => {
             const { radius, spacing, ahead, pocket } = playground.pool.scene;
-            return playground.closestTo(playground.simulate(balls, ahead * spacing, radius), 1, pocket);
+            const motion = playground.simulate(balls, ahead * spacing, radius);
+            return playground.closestTo(motion, 1, pocket);
         })""",
         as_balls(tables, velocities),
     )
@@ -211,7 +212,8 @@ def test_plans_are_scored_as_in_python_and_the_best_is_chosen(calculator: Page) 
         const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
         const { model, scene } = playground.pool;
         const found = [];
-        const search = playground.planShot(model, scene, table, (one) => found.push(one), settings, random);
+        const tell = (one) => found.push(one);
+        const search = playground.planShot(model, scene, table, tell, settings, random);
         for (;;) {
             const { done, value } = search.next();
             if (done) return { found, best: value };

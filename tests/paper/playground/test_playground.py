@@ -79,5 +79,5 @@ def test_missing_models_are_named() -> None:
 
 def test_a_model_that_the_page_cannot_compute_is_refused() -> None:
     model = PCODE.from_config({"dim": 4, "hidden": 8, "missing": True})
-    with pytest.raises(InvalidInput, match="without missing values.*got a pcode"):
+    with pytest.raises(InvalidInput, match=r"without missing values.*got a pcode"):
         embedded_model(model, b"")

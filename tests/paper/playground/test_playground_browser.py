@@ -24,7 +24,8 @@ READABLE = """() => {
         return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
     };
     const light = (rgb) => {
-        const [r, g, b] = rgb.map((x) => x / 255).map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        const linear = (x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+        const [r, g, b] = rgb.map((x) => linear(x / 255));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -36,8 +37,10 @@ READABLE = """() => {
         if (!text || ["SCRIPT", "NOSCRIPT", "OPTION"].includes(holder.tagName)) continue;
         if (!holder.checkVisibility({ visibilityProperty: true })) continue;
         const under = [];
-        for (let at = holder; at; at = at.parentElement) under.unshift(getComputedStyle(at).backgroundColor);
-        const [ground, ink] = [paint(["white", ...under]), paint([getComputedStyle(holder).color])].map(light);
+        for (let at = holder; at; at = at.parentElement)
+            under.unshift(getComputedStyle(at).backgroundColor);
+        const ground = light(paint(["white", ...under]));
+        const ink = light(paint([getComputedStyle(holder).color]));
         const ratio = (Math.max(ground, ink) + 0.05) / (Math.min(ground, ink) + 0.05);
         count += 1;
         if (ratio < 4.5) poor.push(`${text}: ${ratio.toFixed(2)}`);
@@ -244,7 +247,8 @@ def test_frames_are_not_missed(page: Page) -> None:
     count = f"""async (work) => {{
         if (work) work();
         let frames = 0;
-        for (const start = performance.now(); performance.now() - start < 2000; frames++) await {NEXT_FRAME};
+        const start = performance.now();
+        for (; performance.now() - start < 2000; frames++) await {NEXT_FRAME};
         return frames;
     }}"""
     page.evaluate(IDLE)

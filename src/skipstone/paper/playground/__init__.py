@@ -1,4 +1,4 @@
-"""The playground: one page on which visitors set balls up, and the models predict in the browser."""
+"""The playground: a page on which visitors set balls up, and models predict in their browser."""
 
 from skipstone.paper.playground.write import PLAYGROUND, find_players, write_playground
 
