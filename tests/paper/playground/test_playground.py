@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 
 from pages import ROOT
 from skipstone import PCODE, InvalidInput
-from skipstone.models.storage import sha256
 from skipstone.paper.playground import PLAYGROUND, find_players
 from skipstone.paper.playground.write import SCRIPTS, embedded_model
 from skipstone.training.run import Run, list_runs
@@ -43,8 +43,10 @@ def test_weights_are_the_very_bytes_of_the_shipped_files(page_file: Path) -> Non
     assert [model["title"] for model in models] == ["PC-ODE", "RNN", "PC-ODE"]
     for run, model in zip(runs, models, strict=True):
         file = run.folder / "weights.safetensors"
-        assert base64.b64decode(model["weights"]) == file.read_bytes()
-        assert model["sha256"] == sha256(file) == run.result["weights_sha256"]
+        content = file.read_bytes()
+        assert base64.b64decode(model["weights"]) == content
+        checksum = hashlib.sha256(content).hexdigest()
+        assert model["sha256"] == checksum == run.result["weights_sha256"]
         assert model["config"]["hidden"] == run.config["model"]["hidden"]
 
 
