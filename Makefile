@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup test test-slow test-bench attack reproduce bench bench-jax format clean
+.PHONY: setup test test-slow test-bench attack reproduce playground site bench bench-jax format clean
 
 setup: $(READY)
 
@@ -27,6 +27,14 @@ attack: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/skipstone reproduce
+
+# One page on which the trained models run in a browser; written again when weights change.
+playground: $(READY)
+	$(BIN)/python -m skipstone.paper.playground
+
+# The documentation with search, in build/site/site; a warning is an error.
+site: $(READY)
+	$(BIN)/python -m website
 
 # With all cores, then what has bars with one thread.
 ONE_THREAD := --threads 1 --folder results/one-thread --only training --only rollout \

@@ -124,3 +124,10 @@ def test_errors_name_what_is_wrong_and_keep_the_old_page(
     with pytest.raises(InvalidInput, match=message):
         write_page(path, summary="", about=ABOUT, **content)
     assert path.read_text() == "old"
+
+
+def test_the_viewer_leads_to_the_playground_if_there_is_one(tmp_path: Path) -> None:
+    for name in ("", "playground.html"):
+        write_page(tmp_path / "i.html", summary="", about=ABOUT, examples=EXAMPLES, playground=name)
+        text = (tmp_path / "i.html").read_text(encoding="utf-8")
+        assert ('href="playground.html"' in text) == bool(name)

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import imageio.v3 as iio
 import numpy as np
 import pytest
+from browsing import NEXT_FRAME, SCREENS, open_page
 from page_stubs import EXAMPLES, write_stub_page
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from skipstone.drawing.style import PALETTE
-
-SCREENS: dict[str, dict[str, Any]] = {
-    "desktop": {"viewport": {"width": 1280, "height": 900}},
-    "phone": {
-        "viewport": {"width": 360, "height": 740},
-        "device_scale_factor": 2,
-        "is_mobile": True,
-        "has_touch": True,
-        "color_scheme": "dark",
-        "reduced_motion": "reduce",
-    },
-}
-
-
-NEXT_FRAME = "new Promise(requestAnimationFrame)"
 
 
 @pytest.fixture(scope="module")
@@ -36,32 +20,11 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_stub_page(tmp_path_factory.mktemp("page"))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    binary = next(filter(None, map(shutil.which, names)), None)
-    if binary is None:
-        pytest.skip(f"no browser here: none of {', '.join(names)}")
-    with sync_playwright() as driver:
-        # Containers run as root, where Chromium has no sandbox; and their /dev/shm is small.
-        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
-        yield driver.chromium.launch(executable_path=binary, args=flags)
-
-
 @pytest.fixture(params=list(SCREENS))
 def page(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Page]:
-    """The open page. Whatever happens to it, it must not complain, nor ask for another file."""
-    context = browser.new_context(**SCREENS[request.param])
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda asked: complaints.append(asked.url))
-    page.goto(page_file.as_uri())
-    yield page
-    context.close()
-    inside = (page_file.as_uri(), "data:", "blob:")
-    assert [text for text in complaints if not text.startswith(inside)] == []
+    """The open page."""
+    with open_page(browser, page_file, request.param) as page:
+        yield page
 
 
 def lit(page: Page, model: str) -> list[bool]:

@@ -25,6 +25,7 @@ from skipstone.paper.illustrations import (
 )
 from skipstone.paper.measured import Measured
 from skipstone.paper.page import VIDEO_TYPES, FigureCard, TableCard, VideoCard, write_page
+from skipstone.paper.playground import PLAYGROUND, find_players, write_playground
 from skipstone.paper.table import (
     BUDGET,
     COSTS,
@@ -79,7 +80,7 @@ def write_report(
     _remove_stale(out, {"hero", *TASKS, *(one.name for one in possible)}, [*figures, *videos])
     progress("writing the page", 0.0)
     findings = findings_of(measured)
-    page = out / PAGE
+    page, playground = out / PAGE, _playground(measured, out)
     write_page(
         page,
         summary=summary_of(findings),
@@ -88,10 +89,13 @@ def write_report(
         figures=figures,
         videos=[video for video in videos if video.path.suffix == ".mp4"],
         examples=sorted(examples.values(), key=lambda example: example.task != HERO),
+        playground=playground[0].name if playground else "",
         about=_about(command),
     )
     progress("writing the page", 1.0)
-    return ReportFiles([page, *numbers, *(card.path for card in [*figures, *videos])], left_out)
+    return ReportFiles(
+        [page, *playground, *numbers, *(card.path for card in [*figures, *videos])], left_out
+    )
 
 
 _ERRORS_CAPTION = (
@@ -137,6 +141,18 @@ def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
     write_text(out / CSV, table_csv(measured))
     write_json(out / NUMBERS, {"runs": evaluations, **provenance()})
     return [out / MARKDOWN, out / CSV, out / NUMBERS]
+
+
+def _playground(measured: Sequence[Measured], out: Path) -> list[Path]:
+    """The playground, if there are all the models that it needs."""
+    path = out / PLAYGROUND
+    try:
+        players = find_players([run.run for run in comparable(measured)])
+    except InvalidInput:
+        path.unlink(missing_ok=True)
+        return []
+    write_playground(path, players)
+    return [path]
 
 
 def _each(what: str, items: Sequence[Item], progress: Progress) -> Iterator[Item]:

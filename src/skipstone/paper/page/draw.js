@@ -5,6 +5,7 @@ const FLASH = 0.035; // How long an update glows, as a share of the whole replay
 const PIECES = 36; // A trail fades in so many steps.
 const PALEST = 0.12; // How strong a trail is at its beginning; it ends at 1.
 const TONES = [1, 0.5, 0.3]; // Balls of a panel differ in tone: colours are for models.
+const AHEAD = 0.4; // How strong a path is that is still to come.
 const POINT = 0.022; // Radius of what is only a point, as a share of the box.
 const SLACK = 1e-9; // Times this much later than a moment are rounding.
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
@@ -39,14 +40,14 @@ function between(moments, rows, time) {
 
 // A canvas as sharp as the screen, its unit a CSS pixel.
 function prepare(canvas) {
-  const side = canvas.clientWidth;
+  const { clientWidth: width, clientHeight: height } = canvas;
   const scale = window.devicePixelRatio || 1;
-  const pixels = Math.round(side * scale);
-  if (canvas.width !== pixels) canvas.width = canvas.height = pixels;
+  const [across, down] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== across || canvas.height !== down) [canvas.width, canvas.height] = [across, down];
   const pen = canvas.getContext("2d");
   pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, side, side);
-  return [pen, side];
+  pen.clearRect(0, 0, width, height);
+  return [pen, width, height];
 }
 
 // Data to pixels: lengths, and the places of all balls, in the plane or on a line over time.
@@ -102,6 +103,16 @@ function drawTrail(pen, places, colour, tone) {
   }
 }
 
+// Whole paths at once, as far as they are known: what lies ahead, or what was only imagined.
+function drawWays(pen, view, rows, colour, alpha) {
+  const places = rows.map((row) => view.places(row));
+  (places[0] ?? []).forEach((_, ball) =>
+    paintShape(pen, { stroke: colour, width: 1.6, alpha }, () => {
+      for (const at of places) pen.lineTo(...at[ball]);
+    }),
+  );
+}
+
 function drawBall(pen, place, radius, colour, tone, surface) {
   drawDisc(pen, place, radius, { fill: surface });
   drawDisc(pen, place, radius, { fill: colour, alpha: 0.85 * tone });
@@ -147,6 +158,9 @@ function drawPaths(canvas, example, track, time, look) {
     const [[centre], reach] = [view.places(pocket.slice(0, 2)), view.length(pocket[2])];
     drawDisc(pen, centre, reach, { fill: look.line });
   }
+  for (const { rows, strength } of track.candidates ?? []) drawWays(pen, view, rows, look.colour, strength);
+  // Where an example may still be changed, its future is shown.
+  if (track.ahead && time <= example.start) drawWays(pen, view, track.rows, look.colour, AHEAD);
   now.forEach((_, ball) => drawTrail(pen, places.map((at) => at[ball]), look.colour, tone(ball)));
   if (track.model) {
     const given = observed.slice(0, countUntil(observed, Math.min(time, context)));

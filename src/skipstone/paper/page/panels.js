@@ -1,7 +1,10 @@
 // The panels of an example: their data, and the elements of the page that show them.
 
 function bytesOf(base64) {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
 }
 
 // One row for every moment: coordinates, or the bytes of an image.
@@ -37,9 +40,8 @@ function element(tag, classes = "", text = "") {
 }
 
 // A strip of time under a panel: what is given, and a mark for each update or collision.
-function makeStrip(example, track) {
-  const strip = element("div", "strip");
-  strip.setAttribute("aria-hidden", "true");
+function fillStrip(strip, example, track) {
+  strip.replaceChildren();
   const share = (time) => `${(100 * (time - example.start)) / (example.end - example.start)}%`;
   if (track.model) {
     const given = strip.appendChild(element("span", "given"));
@@ -53,7 +55,7 @@ function makeStrip(example, track) {
   });
   const head = strip.appendChild(element("span", "head"));
   const move = (time) => (head.style.left = share(time));
-  return { strip, marks, move };
+  return { marks, move };
 }
 
 function makePanel(example, track) {
@@ -62,14 +64,20 @@ function makePanel(example, track) {
   const header = figure.appendChild(element("header"));
   header.appendChild(element("h3", "", track.model || "Truth"));
   const count = header.appendChild(element("span", "count"));
-  const canvas = figure.appendChild(element("canvas", "picture"));
+  const stage = figure.appendChild(element("div", "stage"));
+  const canvas = stage.appendChild(element("canvas", "picture"));
   canvas.setAttribute("role", "img");
   const described = track.model ? `what ${track.model} predicts` : "what truly happens";
   canvas.setAttribute("aria-label", `${example.task}: ${described}`);
-  const { strip, marks, move } = makeStrip(example, track);
-  figure.appendChild(strip);
+  const strip = figure.appendChild(element("div", "strip"));
+  strip.setAttribute("aria-hidden", "true");
   const phase = figure.appendChild(element("p", "phase"));
-  return { figure, track, count, canvas, marks, move, phase };
+  return { figure, stage, count, canvas, strip, phase };
+}
+
+// What a panel shows, which can be exchanged.
+function setTrack(panel, example, track) {
+  Object.assign(panel, { track, ...fillStrip(panel.strip, example, track) });
 }
 
 function makeKey({ labels, models, kind, collisions }) {

@@ -16,7 +16,7 @@ from skipstone.paper.examples import Example
 from skipstone.paper.page.cards import FigureCard, TableCard, VideoCard
 from skipstone.paper.page.replay import replay
 
-SCRIPTS = ("draw.js", "panels.js", "viewer.js")
+SCRIPTS = ("draw.js", "panels.js", "player.js", "viewer.js")
 """Parts of the page's one script, in this order."""
 
 
@@ -30,25 +30,27 @@ def write_page(
     figures: Sequence[FigureCard] = (),
     videos: Sequence[VideoCard] = (),
     examples: Sequence[Example] = (),
+    playground: str = "",
     about: Mapping[str, str],
 ) -> None:
     """Write a page that needs no other file and no network.
 
     `summary` is one paragraph or several; the first stands out. `findings` is the one table that
     everybody should see: it follows the summary, on the first screen. Empty sections are left out.
-    The footer shows `about`: where the numbers come from (version, commit, machine, date, command).
+    `playground` is a page beside this one to link to. The footer shows `about`: where the numbers
+    come from (version, commit, machine, date, command).
     """
     paragraphs = [summary] if isinstance(summary, str) else summary
     sections = {
-        "watch": ("Watch", _viewer(examples) if examples else ""),
+        "watch": ("Watch", _viewer(examples, playground) if examples else ""),
         "results": ("Results", "\n".join(table.html() for table in tables)),
         "figures": ("Figures", _grid(figures)),
         "videos": ("Videos", _grid(videos)),
     }
     shown = {name: section for name, section in sections.items() if section[1]}
-    page = Template(_asset("page.html")).substitute(
+    page = Template(page_asset("page.html")).substitute(
         title=escape(title),
-        style=_palette() + _asset("page.css"),
+        style=palette() + page_asset("page.css"),
         summary="\n".join(f"<p>{escape(text)}</p>" for text in paragraphs),
         findings=findings.html() if findings else "",
         contents="\n".join(f'<a href="#{name}">{head}</a>' for name, (head, _) in shown.items()),
@@ -57,24 +59,32 @@ def write_page(
             f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
             for name, text in about.items()
         ),
-        script="".join(_asset(name) for name in SCRIPTS),
+        script="".join(page_asset(name) for name in SCRIPTS),
     )
     write_text(path, page)
 
 
-def _asset(name: str) -> str:
+def page_asset(name: str) -> str:
+    """A file of this folder."""
     return files("skipstone.paper.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def _palette() -> str:
+def palette() -> str:
     """The colours of all figures as variables of the style sheet."""
     names = "".join(f"--palette-{index}:{colour};" for index, colour in enumerate(PALETTE))
     return f":root{{{names}}}\n"
 
 
-def _viewer(examples: Sequence[Example]) -> str:
+def _viewer(examples: Sequence[Example], playground: str) -> str:
     data = embedded_json([replay(example) for example in examples])
-    return f'{_asset("viewer.html")}<script type="application/json" id="examples">{data}</script>'
+    link = (
+        f'<p class="lead">Or set the balls yourself, in the <a href="{escape(playground)}">'
+        "playground</a>, where the models run in your browser.</p>\n"
+    )
+    viewer = Template(page_asset("viewer.html")).substitute(
+        controls=page_asset("controls.html"), playground=link if playground else ""
+    )
+    return f'{viewer}<script type="application/json" id="examples">{data}</script>'
 
 
 def embedded_json(content: Any) -> str:
