@@ -19,8 +19,8 @@ from skipstone.models.arithmetic import (
 from skipstone.models.config import ModelConfig
 from skipstone.models.controls import Drive, changes
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.learning import Draws
 from skipstone.models.intervals import IntervalModel
+from skipstone.models.learning import Draws
 from skipstone.models.typing import (
     BatchIndex,
     BatchMask,
