@@ -63,13 +63,10 @@ class EventODE(Model[EventODEConfig]):
     def __init__(self, config: EventODEConfig):
         super().__init__(config)
         state, hidden = 2 * config.dim, config.hidden
-        self.force = _network(state, hidden, config.dim)
+        # It begins as free motion.
+        self.force = _network(state, hidden, config.dim, size=0.01)
         self.jump = _network(state, hidden, config.dim)
         self.surface = nn.Linear(state, config.surfaces)
-        with torch.no_grad():
-            # It begins as free motion.
-            self.force[-1].weight.mul_(0.01)  # pyright: ignore[reportIndexIssue]
-            self.force[-1].bias.zero_()  # pyright: ignore[reportIndexIssue]
 
     def flow(self, time: Tensor, state: Float[Tensor, " state"]) -> Float[Tensor, " state"]:
         """Change of the state per unit of time."""
@@ -189,5 +186,10 @@ class EventODE(Model[EventODEConfig]):
         return Losses.of(batch, predicted, count)
 
 
-def _network(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs))
+def _network(inputs: int, hidden: int, outputs: int, size: float = 1.0) -> nn.Sequential:
+    """Two layers, whose output is `size` times the usual before training."""
+    last = nn.Linear(hidden, outputs)
+    with torch.no_grad():
+        last.weight.mul_(size)
+        last.bias.mul_(size)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), last)

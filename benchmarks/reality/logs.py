@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def split_readings(data: Any) -> Parts:
     stretch = np.concatenate([[0], np.cumsum(np.diff(minutes) > GLUCOSE_GAP)])
     edges = [round(share * len(frame)) for share in (0, 0.7, 0.85, 1)]
     parts = []
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in itertools.pairwise(edges):
         rows = slice(begin, end)
         values = frame[["glucose"]].to_numpy(np.float32)[rows]
         cuts = np.flatnonzero(np.diff(stretch[rows])) + 1

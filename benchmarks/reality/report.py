@@ -223,8 +223,8 @@ def verdict_markdown(tables: Mapping[str, list[Row]]) -> str:
         )
     if near:
         parts.append(
-            f"**Consider it** for {_listed(near)}: within a tenth of the best peer's error, or with "
-            "fewer updates saved than that."
+            f"**Consider it** for {_listed(near)}: within a tenth of the best peer's error, or "
+            "with fewer updates saved than that."
         )
     if rest:
         parts.append(f"**Take the peer** where only the error counts: {_listed(rest)}.")

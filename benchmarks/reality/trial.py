@@ -20,7 +20,7 @@ import torch
 import typer
 
 from benchmarks.reality.peers import LARGE_STEPS, NAIVE, build
-from benchmarks.reality.problem import Parts, Problem
+from benchmarks.reality.problem import MissingData, Parts, Problem
 from benchmarks.reality.problems import PROBLEMS, load_parts
 from skipstone import Recipe, Sequences, fit
 from skipstone.evaluation.residuals import naive_forecasts, residuals_of
@@ -138,24 +138,26 @@ def train(trial: Trial, parts: Parts, run: Path) -> tuple[Model[Any], int, float
     problem = trial.problem
     torch.manual_seed(trial.seed)
     model = build(problem, trial.peer, parts.train)
-    plan = run / "plan.json"
-    if not plan.is_file():
+    plan, settings = run / "plan.json", trial.settings()
+    known = read_json(plan) if plan.is_file() else {}
+    changed = known.get("settings") != settings
+    if changed:
         # Decided once, so that a stopped trial goes on as it began.
-        write_json(plan, {"steps": allowed_steps(trial, model, parts)})
-    steps = int(read_json(plan)["steps"])
-    recipe = recipe_of(problem, steps)
-    settings = {"horizon": problem.horizon, "recipe": recipe, "seed": trial.seed}
-    folder = run / "training"
+        known = {"settings": settings, "steps": allowed_steps(trial, model, parts)}
+        write_json(plan, known)
     done = fit(
         model,
         parts.train,
         parts.validation,
-        folder=folder,
-        progress=False,
+        folder=run / "training",
+        horizon=problem.horizon,
+        recipe=recipe_of(problem, known["steps"]),
+        seed=trial.seed,
+        overwrite=changed,
         device="cpu",
-        **settings,
+        progress=False,
     )
-    return model.eval(), steps, float(done.result["wall_seconds"])
+    return model.eval(), known["steps"], float(done.result["wall_seconds"])
 
 
 def recipe_of(problem: Problem, steps: int) -> Recipe:
@@ -252,7 +254,11 @@ def main(
 ) -> None:
     """Do one trial on one thread."""
     torch.set_num_threads(1)
-    content = run_trial(Trial(data, peer, seed, budget), results, runs, cube)
+    try:
+        content = run_trial(Trial(data, peer, seed, budget), results, runs, cube)
+    except MissingData as error:
+        print(error)
+        raise typer.Exit(1) from None
     for each in content["forecasts"]:
         own = ", ".join(f"{name} {value:.4g}" for name, value in each["own"].items())
         print(

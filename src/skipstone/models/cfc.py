@@ -85,6 +85,7 @@ def _cell(hidden: int) -> Any:
         from ncps.torch import CfCCell
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "CfC has its cell from ncps, which is not installed. Run: pip install 'skipstone[peers]'"
+            "CfC has its cell from ncps, which is not installed. "
+            "Run: pip install 'skipstone[peers]'"
         ) from None
     return CfCCell(hidden, hidden, backbone_units=hidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -62,7 +62,7 @@ class StateSpace(EvenModel[StateSpaceConfig]):
     def __init__(self, config: StateSpaceConfig):
         super().__init__(config)
         self.encoder = encoder_of(config, 1)
-        self.blocks = nn.ModuleList(_Block(config.hidden) for _ in range(config.blocks))
+        self.blocks: Any = nn.ModuleList(_Block(config.hidden) for _ in range(config.blocks))
         self.decoder = decoder_of(config, 1)
 
     def initial_state(self, rows: int) -> State:
