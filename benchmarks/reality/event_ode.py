@@ -95,7 +95,7 @@ class EventODE(Model[EventODEConfig]):
                 clock = torch.cat([now.reshape(1), inside])
                 # A time that falls on the segment's own start has no interval.
                 parts.append(self._integrate(state, clock)[1:, : self.config.dim])
-            if float(then) >= float(end) or len(jumps) == self.config.most_jumps:
+            if bool(then.detach() >= end) or len(jumps) == self.config.most_jumps:
                 break
             state, now = self.jumped(arrived), then
             jumps.append(then)
@@ -117,8 +117,9 @@ class EventODE(Model[EventODEConfig]):
         then, states = odeint_event(
             self.flow, begun, deaf, event_fn=event, method="rk4", atol=PRECISION, options=options
         )
-        # The end is an event, too; by rounding it may be found a little late.
-        return torch.minimum(then, end), states[-1]
+        # The end is an event, too, and found as exactly as any.
+        late = bool(then.detach() > end - 2 * PRECISION)
+        return end if late else then, states[-1]
 
     def _integrate(self, state: Tensor, clock: Float[Tensor, " times"]) -> Tensor:
         found = odeint(self.flow, state, clock, method="rk4")
@@ -175,7 +176,8 @@ class EventODE(Model[EventODEConfig]):
     def loss(self, batch: Sequences, draws: Draws | None = None) -> Losses:
         """Error of the first observations after the context, of a few sequences."""
         count = self.config.num_context
-        batch = self.prepare(batch[: min(ROWS, len(batch))].head(count + AHEAD), count + 1)
+        batch = batch[: min(ROWS, len(batch))]
+        batch = self.prepare(batch.head(min(count + AHEAD, int(batch.lengths.min()))), count + 1)
         clock = self.clock(batch.times)
         offsets = (clock[:, count:] - clock[:, [count - 1]]).to(batch.values.dtype)
         tracks = [
