@@ -23,6 +23,8 @@ from skipstone.evaluation import (
     rollouts,
     timing,
 )
+from skipstone.evaluation.estimate import Bootstrap
+from skipstone.evaluation.own_units import forecast_errors
 from skipstone.paper.tasks import Events
 
 SPAN = 20
@@ -230,6 +232,20 @@ def test_numbers_are_a_function_of_model_data_and_seed() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
     # The model can still be trained.
     model.loss(data).total.backward()
+
+
+def test_sequences_are_rolled_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors, valid times and forecasts are of the same rollouts."""
+    model, rolled = build(RNN), []
+    usual = model.rollout
+    monkeypatch.setattr(model, "rollout", lambda *a, **k: (rolled.append(1), usual(*a, **k))[1])
+    data = random_batch(0, [12, 9, 12])
+    found = quick(model, data)
+    assert len(rolled) == 1
+    assert found.forecasts is not None
+    monkeypatch.undo()
+    bootstrap = Bootstrap(len(data), np.random.default_rng(0).spawn(2)[0])
+    assert found.forecasts == forecast_errors(model, data, bootstrap)
 
 
 def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch) -> None:

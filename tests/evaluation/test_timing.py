@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers import linear_pcode
-from skipstone import Sequences
+from skipstone import RNN, Sequences
 from skipstone.evaluation import Estimate, timing
 
 
@@ -42,6 +42,13 @@ def test_fast_rollouts_are_repeated_more_often(monkeypatch: pytest.MonkeyPatch) 
     # One after the other, and over again.
     assert rows[:4] == [[0.0], [1.0], [2.0], [0.0]]
     assert rows[51][:4] == [0.0, 1.0, 2.0, 0.0]
+
+
+def test_models_that_scale_are_given_the_data_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollout scales its context itself; scaled twice, it would take other steps."""
+    rows = play(monkeypatch, cycle([1.0]))
+    timing.time_rollouts(RNN.from_config({"dim": 1, "scale": [100.0]}), numbered(3))
+    assert rows[:3] == [[0.0], [1.0], [2.0]]
 
 
 def test_real_rollouts_take_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,8 @@ def test_every_weight_is_trained(kind: Any, options: dict[str, Any]) -> None:
     batch = film((6, 5), control=options.get("control", 0))
     model.loss(batch).total.backward()
     for name, weight in model.named_parameters():
-        assert weight.grad is not None and weight.grad.abs().sum() > 0, name
+        assert weight.grad is not None, name
+        assert weight.grad.abs().sum() > 0, name
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -90,7 +91,9 @@ def test_images_take_the_readable_path() -> None:
 def test_a_film_that_moves_can_be_fitted() -> None:
     """A bright column that moves right, wrapping around."""
     column = torch.arange(8)[None, :] + torch.arange(4)[:, None]
-    frames = torch.zeros(4, 8, 4, 6).scatter_(3, (column % 6)[..., None, None].expand(4, 8, 4, 1), 1)
+    frames = torch.zeros(4, 8, 4, 6).scatter_(
+        3, (column % 6)[..., None, None].expand(4, 8, 4, 1), 1
+    )
     film = Sequences.from_array(frames.flatten(2).numpy())
     torch.manual_seed(0)
     model = RNN.for_data(film, hidden=16, image=(4, 6), readout="absolute")

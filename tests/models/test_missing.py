@@ -73,7 +73,7 @@ def test_an_own_prediction_stands_for_what_is_missing(kind: Any) -> None:
     values = data.values.clone()
     values[0, 3, 1] = torch.nan
     hidden = Sequences(data.times, values)
-    model = build(kind, hidden, **({"tolerance": 0.0, "reads": "values"} if kind is PCODE else {}))
+    model = build(kind, hidden, reads="values", **({"tolerance": 0.0} if kind is PCODE else {}))
     with torch.no_grad():
         # Without sight of the mask, whose inputs are the last but those of controls and time.
         width = model.encoder.first.weight.shape[1]

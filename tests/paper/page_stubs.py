@@ -87,6 +87,13 @@ def write_stub_page(folder: Path) -> Path:
         folder / "index.html",
         title=f"All of it {TRICK}",
         summary=["It works.", TRICK],
+        findings=TableCard(
+            "Found",
+            TRICK,
+            ["task", "ours", "theirs"],
+            [[f"task {row}", "1", "2"] for row in range(8)],
+            [("", 1), (TRICK, 2)],
+        ),
         tables=[
             TableCard("Errors", TRICK, ["model", "mse"], [["RNN", "0.25 ± 0.01"], ["<i>", "–"]])
         ],

@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from skipstone.evaluation.validity import SHARES
 from skipstone.models.registry import MODELS, title_of
-from skipstone.models.storage import CONFIG, FORMAT
+from skipstone.models.storage import CONFIG, FORMAT, RESULT
 from skipstone.paper.examples import FINE, Example, Prediction
 from skipstone.paper.jobs import Job
 from skipstone.paper.measured import Measured
 from skipstone.paper.tasks import find_task, record, task_options
 from skipstone.paper.tasks.base import CONTEXT
 from skipstone.training.run import METRICS, Run
+
+DONE = {"steps": 10, "wall_seconds": 90.0, "commit": "c0ffee", "weights_sha256": "00ff"}
+"""The result of every run."""
 
 KINDS = {title_of(model): name for name, model in MODELS.items()}
 
@@ -48,14 +52,21 @@ def measured(
     hidden: int = 128,
     seed: int = 0,
     finer: int = 1,
+    steps: int | None = None,
+    options: dict[str, Any] | None = None,
+    scale: float = 1.0,
     training: tuple[tuple[int, float, float], ...] = ((100, 1.5, 1e-1), (200, 3.0, 1e-2)),
 ) -> Measured:
     """A run folder with the files that figures read, and its evaluation."""
-    options = {"hidden": hidden} if hidden != 128 else {}
-    job = Job(task=task, model=KINDS[model], seed=seed, finer=finer, options=options)
+    options = ({"hidden": hidden} if hidden != 128 else {}) | (options or {})
+    kind = KINDS[model]
+    job = Job(task=task, model=kind, seed=seed, finer=finer, steps=steps, options=options)
     folder = folder / job.name
     folder.mkdir(parents=True)
-    (folder / CONFIG).write_text(json.dumps(run_config(job)), encoding="utf-8")
+    config = run_config(job)
+    config["model"]["scale"] = [scale]
+    (folder / CONFIG).write_text(json.dumps(config), encoding="utf-8")
+    (folder / RESULT).write_text(json.dumps(DONE), encoding="utf-8")
     with (folder / METRICS).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["step", "mean_step", "validation_error"])
@@ -67,6 +78,16 @@ def evaluation(title: str, step: float, mse: float, finer: int) -> dict[str, Any
     constant = [(1.0, 1.0, 5 * mse), (8.0, 6.0, 50 * mse)]
     return {
         "num_trajectories": 10,
+        "test_mse": about(mse / 10),
+        "function_evaluations": about(0.0),
+        "wall_times": [
+            {"batch": 1, "seconds": about(0.004)},
+            {"batch": 256, "seconds": about(0.256 / step)},
+        ],
+        "valid_times": [
+            {"share": share, "time": about(100 * share), "lasting": about(share)}
+            for share in SHARES
+        ],
         "mean_step": about(step),
         "sample_mse": about(mse),
         "updates": about(40 * finer / step),

@@ -20,7 +20,7 @@ def test_from_scratch_ends_with_everything_there_is_to_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    models = ["--model", "rnn", "--model", "pcode"]
+    models = ["--model", "odernn", "--model", "pcode"]
     first = CliRunner().invoke(app, [*SCRATCH, *models], catch_exceptions=False)
     assert first.exit_code == 0
     assert "2 of 2 runs are finished" in first.output
@@ -43,7 +43,7 @@ def test_from_scratch_ends_with_everything_there_is_to_show(
     mine.touch()
     alone = CliRunner().invoke(app, [*SCRATCH, "--model", "pcode"], catch_exceptions=False)
     assert "1 of 1 runs are finished" in alone.output
-    assert "RNN" not in (tmp_path / "report" / "table1.md").read_text(encoding="utf-8")
+    assert "| ODE-RNN" not in (tmp_path / "report" / "table1.md").read_text(encoding="utf-8")
     assert mine.exists()
     assert not stale.exists()
 

@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from skipstone import PCODE, RNN
 from skipstone.errors import InvalidInput
-from skipstone.paper.examples import CANDIDATES, FINE, Prediction, make_example, make_examples
+from skipstone.paper import examples
+from skipstone.paper.examples import (
+    CANDIDATES,
+    FINE,
+    Prediction,
+    make_example,
+    make_examples,
+    typical_for,
+    typical_row,
+)
 from skipstone.paper.tasks.base import CONTEXT
 from skipstone.paper.tasks.registry import TASKS
 
@@ -42,6 +52,36 @@ def test_models_start_from_the_context_and_are_told_of_the_shot() -> None:
         assert prediction.knots[0] == pytest.approx(example.times[CONTEXT - 1])
     # The cue is taken away with the next observation: a change of control is an update.
     assert example.predictions["PC-ODE"].knots[1] == pytest.approx(example.times[CONTEXT])
+
+
+def test_a_model_that_scales_predicts_in_the_units_of_the_data() -> None:
+    """One that hardly moves stays where the context ends, whatever its center and scale."""
+    torch.manual_seed(0)
+    model = RNN.from_config({"dim": 2, "hidden": 8, "center": [5.0], "scale": [3.0]})
+    with torch.no_grad():
+        for weight in model.decoder.parameters():
+            weight.zero_()
+    example = make_example("circles", {"RNN": model})
+    values = example.predictions["RNN"].values
+    np.testing.assert_allclose(values - example.values[CONTEXT - 1], 0, atol=1e-5)
+
+
+def test_a_typical_trajectory_has_the_median_error_of_the_pcode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(examples, "CANDIDATES", 8)
+    torch.manual_seed(0)
+    sizes = {"dim": 2, "hidden": 8}
+    models = {"RNN": RNN.from_config(sizes), "PC-ODE": PCODE.from_config(sizes)}
+    errors = []
+    for example in make_examples("lines", models, 8):
+        made = example.predictions["PC-ODE"].at(example.times[CONTEXT:])
+        errors.append(np.square(made - example.values[CONTEXT:]).mean())
+    row = typical_row("lines", models)
+    # Half of the trajectories, itself included, have no larger error.
+    assert sum(error <= errors[row] for error in errors) == 4
+    assert typical_for(models) == "PC-ODE"
+    assert typical_for({"mine": None, "RNN": None}) == "mine"
 
 
 def test_examples_are_the_first_candidates() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,21 @@ def test_what_differs_from_the_preset_is_in_the_name() -> None:
     # Folders are told apart by every digit of a tolerance.
     near = [Job(task="circles", model="pcode", options={"tolerance": t}) for t in (0.1, 0.10000001)]
     assert near[0].name != near[1].name
+
+
+def test_a_run_of_another_preset_is_not_the_jobs() -> None:
+    job = Job(task="circles", model="pcode", preset="smoke", finer=2)
+    config = {"model": dict(job.model_options), "recipe": asdict(job.recipe)}
+    assert config["model"]["min_step"] == 2.0
+    assert job.describes(config)
+    # What a folder does not mention has its default.
+    del config["model"]["target_step"]
+    assert job.describes(config)
+    assert not replace(job, options={"target_step": 3.0}).describes(config)
+    assert not job.describes({**config, "model": {**config["model"], "hidden": 8}})
+    assert not job.describes({**config, "recipe": {**config["recipe"], "noise": 0.5}})
+    automatic = replace(job, options={"tolerance": AUTO})
+    assert automatic.describes({**config, "model": {**config["model"], "tolerance": 0.123}})
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_what_differs_from_a_preset_is_told_and_not_compared(tmp_path: Path) -> 
 
 
 def test_a_folder_without_finished_runs_is_explained(tmp_path: Path) -> None:
-    measured(tmp_path)  # Which has no result.
+    measured(tmp_path)  # Which has neither weights nor numbers in its folder.
     with pytest.raises(InvalidInput, match=r"holds none\. .*--from-scratch"):
         finished_runs(tmp_path)
 

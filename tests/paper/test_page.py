@@ -89,6 +89,12 @@ def test_a_prediction_for_other_times_is_an_error() -> None:
         replay(replace(stub, predictions={"RNN": late}))
 
 
+def test_what_was_found_comes_before_everything_else(page_file: Path) -> None:
+    text = page_file.read_text(encoding="utf-8")
+    assert text.index("<p>It works.</p>") < text.index("<h3>Found</h3>") < text.index("<nav")
+    assert '<td colspan="1"></td><th class="group" colspan="2" scope="colgroup">' in text
+
+
 def test_sections_without_content_are_left_out(tmp_path: Path) -> None:
     write_page(tmp_path / "index.html", summary="Only words.", about=ABOUT)
     text = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -74,6 +74,17 @@ def image_of(page: Page, selector: str) -> np.ndarray:
     return iio.imread(page.locator(selector).screenshot(), extension=".png")[..., :3].astype(int)
 
 
+def test_what_was_found_is_on_the_first_screen(page: Page) -> None:
+    card = page.locator(".top .card")
+    height = page.evaluate("innerHeight")
+    box = card.bounding_box()
+    assert box is not None
+    if page.evaluate("innerWidth") > 1000:
+        assert box["y"] + box["height"] < height
+    else:
+        assert box["y"] < height  # On a phone it begins there.
+
+
 def test_it_plays_and_scrubs(page: Page) -> None:
     page.evaluate("viewer.seek(0)")
     assert lit(page, "RNN") == [False] * 5

@@ -53,7 +53,7 @@ def test_options_go_only_to_models_that_have_them() -> None:
     assert "solver" in paper.options(ODERNN)
     assert "solver" not in paper.options(PCODE)
     assert "tolerance" in paper.options(PCODE)
-    assert set(paper.options(RNN)) == {"hidden", "scaling"}
+    assert set(paper.options(RNN)) == {"hidden", "scaling", "reads"}
 
 
 def test_motion_is_shown_but_not_by_the_paper_nor_of_large_films() -> None:

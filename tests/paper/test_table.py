@@ -4,112 +4,124 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
-from scripted import run_config
+import pytest
+from scripted import about, measured
 
-from skipstone.paper.jobs import Job
-from skipstone.paper.measured import Measured
 from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
-from skipstone.training.run import Run
+
+UNKNOWN = {"value": None, "low": None, "high": None}
 
 
-def _estimate(value: float) -> dict[str, float]:
-    return {"value": value, "low": 0.9 * value, "high": 1.1 * value}
-
-
-def _measured(
-    root: Path, task: str, kind: str, sample_mse: float, *, seed: int = 0, hidden: int = 128
-) -> Measured:
-    folder = root / f"{task}-{kind}-{hidden}-{seed}"
-    folder.mkdir()
-    options = {"hidden": hidden} if hidden != 128 else {}
-    config = run_config(Job(task=task, model=kind, seed=seed, options=options))
-    result = {"steps": 10, "wall_seconds": 90.0, "commit": "c0ffee", "weights_sha256": "00ff"}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "result.json").write_text(json.dumps(result))
-    evaluation: dict[str, Any] = {
-        "test_mse": _estimate(2e-5),
-        "sample_mse": _estimate(sample_mse),
-        "mean_step": _estimate(5.0),
-        "updates": _estimate(8.2),
-        "function_evaluations": _estimate(0.0),
-        "wall_times": [{"batch": 1, "seconds": _estimate(0.004)}],
-    }
-    return Measured(Run(folder), evaluation)
+def cell(row: list[str], column: str) -> str:
+    return row[COLUMNS.index(column)]
 
 
 def test_a_row_holds_ours_and_the_papers(tmp_path: Path) -> None:
-    (row,) = table_rows([_measured(tmp_path, "billiards1d", "pcode", 4.4e-5)])
-    cells = dict(zip(COLUMNS[:4], row[:4], strict=True))
-    assert cells == {
-        "task": "billiards1d",
-        "model": "PC-ODE",
-        "seeds": "1",
-        "test MSE": "2.00e-5",
-    }
-    assert row[4:9] == ["2.93e-5", "4.40e-5", "4.37e-5", "5", "5.1"]
-    assert row[9:] == ["8.2", "", "4", "", "128", "1.5"]
+    (row,) = table_rows([measured(tmp_path, mse=4.4e-5, step=5.0)])
+    assert row[:3] == ["billiards1d", "PC-ODE", "1"]
+    assert row[3:9] == ["4.40e-6", "2.93e-5", "4.40e-5", "4.37e-5", "5", "5.1"]
+    assert row[9:11] == ["5 (4.5–5.5)", "20 (18–22)"]
+    assert row[11:16] == ["8", "", "", "4", "51.2"]
+    assert row[16:] == ["128", str(measured(tmp_path / "again").budget[1]), "1.5"]
 
 
 def test_seeds_are_averaged_with_their_range(tmp_path: Path) -> None:
     runs = [
-        _measured(tmp_path, "circles", "rnn", error, seed=seed)
+        measured(tmp_path, "RNN", "circles", mse=error, seed=seed)
         for seed, error in enumerate([1e-4, 3e-4])
     ]
+    runs[1].evaluation["valid_times"][0]["time"] = about(7.0)
     (row,) = table_rows(runs)
-    assert row[2] == "2"
-    assert row[5] == "2.00e-4 (1.00e-4–3.00e-4)"
+    assert cell(row, "seeds") == "2"
+    assert cell(row, "sample MSE") == "2.00e-4 (1.00e-4–3.00e-4)"
+    assert cell(row, "valid time, 5 %") == "6 (5–7)"
+
+
+def test_a_rollout_that_stays_close_is_valid_for_longer_than_was_measured(tmp_path: Path) -> None:
+    run = measured(tmp_path)
+    run.evaluation["valid_times"][1]["lasting"] = about(0.6)
+    (row,) = table_rows([run])
+    assert (cell(row, "valid time, 5 %"), cell(row, "valid time, 20 %")) == ("5 (4.5–5.5)", ">20")
+    # Evaluations from before valid times were measured.
+    del run.evaluation["valid_times"]
+    (row,) = table_rows([run])
+    assert cell(row, "valid time, 5 %") == ""
+    assert "valid_time_5,valid_time_5_low" in table_csv([run])
 
 
 def test_order_is_the_papers_and_studies_stay_out(tmp_path: Path) -> None:
     runs = [
-        _measured(tmp_path, "circles", "pcode", 1e-4),
-        _measured(tmp_path, "circles", "pcode", 1e-4, hidden=16),
-        _measured(tmp_path, "lines", "pcode", 1e-4),
-        _measured(tmp_path, "lines", "odernn", 1e-4),
-        _measured(tmp_path, "shots", "pcode", 1e-4),
+        measured(tmp_path, "PC-ODE", "shots"),
+        measured(tmp_path, "PC-ODE", "circles"),
+        measured(tmp_path, "PC-ODE", "circles", hidden=16),
+        measured(tmp_path, "PC-ODE", "lines"),
+        measured(tmp_path, "ODE-RNN", "lines"),
+        measured(tmp_path, "latent ODE", "lines"),
+        measured(tmp_path, "PC-ODE", "lines", options={"target_step": None}),
+        measured(tmp_path, "PC-ODE", "lines", options={"target_step": 2.5}),
     ]
     rows = table_rows(runs)
     assert [row[:2] for row in rows] == [
+        ["lines", "latent ODE"],
         ["lines", "ODE-RNN"],
         ["lines", "PC-ODE"],
+        ["lines", "PC-ODE, target step 2.5"],
         ["circles", "PC-ODE"],
+        ["shots", "PC-ODE"],
     ]
+    # What the paper does not have is left empty.
+    assert [row[6] for row in rows] == ["", "1.79e-7", "2.19e-7", "2.19e-7", "5.25e-4", ""]
     lines = table_markdown(runs).splitlines()
     assert len(lines) == 2 + len(rows)
     assert {line.count("|") for line in lines} == {len(COLUMNS) + 1}
 
 
+def test_the_frontier_says_how_many_updates_the_rnns_error_takes(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"hidden": 64, "steps": 1500}
+    runs = [measured(tmp_path), measured(tmp_path, "RNN")]
+    runs += [measured(tmp_path, "RNN", mse=1e-4, **small)]
+    for step, mse in ((2.0, 1e-5), (8.0, 1e-3)):
+        options = {"target_step": step}
+        runs.append(measured(tmp_path, mse=mse, step=step, options=options, **small))
+    rnn, pcode = table_rows(runs)
+    # Half-way between 20 and 5 updates, and between 1e-5 and 1e-3, both on logarithmic scales.
+    assert cell(pcode, "updates at the RNN's error") == "10"
+    assert cell(rnn, "updates at the RNN's error") == ""
+
+
 def test_the_file_has_every_run_in_full(tmp_path: Path) -> None:
     runs = [
-        _measured(tmp_path, "lines", "rnn", error, seed=seed)
+        measured(tmp_path, "RNN", "lines", mse=error, seed=seed)
         for seed, error in enumerate([1.23456789e-8, 2e-8])
     ]
     first, second = csv.DictReader(io.StringIO(table_csv(runs)))
     assert float(first["sample_mse"]) == 1.23456789e-8
     assert float(first["sample_mse_paper"]) == 1.39e-7
     assert (second["seed"], second["weights_sha256"], second["commit"]) == ("1", "00ff", "c0ffee")
+    assert [float(first[f"valid_time_20{end}"]) for end in ("_low", "", "_high")] == pytest.approx(
+        [18, 20, 22]
+    )
+    assert float(first["never_missed_5"]) == 0.05
 
 
-def test_a_table_of_nothing_is_empty(tmp_path: Path) -> None:
-    shots = [_measured(tmp_path, "shots", "pcode", 1e-4)]
-    assert table_rows(shots) == []
-    assert table_markdown(shots).count("\n") == 2
-    assert table_csv(shots) == "task\n"
+def test_a_table_of_nothing_is_empty() -> None:
+    assert table_rows([]) == []
+    assert table_markdown([]).count("\n") == 2
+    assert table_csv([]) == "task\n"
 
 
 def test_a_model_that_diverged_has_no_error(tmp_path: Path) -> None:
-    run = _measured(tmp_path, "lines", "rnn", 1e-4)
-    run.evaluation["sample_mse"] = {"value": None, "low": None, "high": None}
+    run = measured(tmp_path, "RNN", "lines")
+    run.evaluation["sample_mse"] = UNKNOWN
     (row,) = table_rows([run])
-    assert row[5] == "–"
+    assert cell(row, "sample MSE") == "–"
 
 
 def test_seeds_that_diverged_are_not_hidden(tmp_path: Path) -> None:
-    runs = [_measured(tmp_path, "lines", "rnn", 1e-3, seed=seed) for seed in (0, 1, 2)]
-    runs[1].evaluation["sample_mse"] = {"value": None, "low": None, "high": None}
+    runs = [measured(tmp_path, "RNN", "lines", seed=seed) for seed in (0, 1, 2)]
+    runs[1].evaluation["sample_mse"] = UNKNOWN
     (row,) = table_rows(runs)
-    assert row[COLUMNS.index("seeds")] == "2 of 3"
+    assert cell(row, "seeds") == "2 of 3"

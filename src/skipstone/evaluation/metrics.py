@@ -122,7 +122,7 @@ def evaluate(
     resampling, placement = np.random.default_rng(seed).spawn(2)
     bootstrap = Bootstrap(len(sequences), resampling)
     forced = teacher_forced_errors(model, sequences)
-    rollouts = roll_out_all(model, sequences)
+    rollouts = roll_out_all(model, sequences, keep=True)
     one_each = np.ones(len(sequences))
     return Evaluation(
         num_trajectories=len(sequences),
@@ -132,7 +132,7 @@ def evaluate(
         updates=bootstrap.ratio(rollouts.updates, one_each),
         function_evaluations=bootstrap.ratio(rollouts.evaluations, one_each),
         horizon_mse=tuple(bootstrap.ratios(rollouts.errors.values, rollouts.errors.observed)),
-        valid_times=valid_times(model, sequences, bootstrap),
+        valid_times=valid_times(model, sequences, rollouts, bootstrap),
         constant_steps=tuple(
             _constant_steps(model, sequences, bootstrap) if model.chooses_steps else ()
         ),
@@ -140,7 +140,7 @@ def evaluate(
         if events is None or len(events) == 0
         else align(rollouts, events, unit, bootstrap, placement),
         wall_times=time_rollouts(model, sequences) if timing else (),
-        forecasts=forecast_errors(model, sequences, bootstrap)
+        forecasts=forecast_errors(model, sequences, bootstrap, rollouts)
         if sequences.values.is_floating_point()
         else None,
     )

@@ -16,10 +16,12 @@ from skipstone.console import short_number
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.residuals import (
     Residuals,
+    kept_forecast,
     model_forecast,
     naive_forecasts,
     residuals_of,
 )
+from skipstone.evaluation.rollouts import Rollouts
 from skipstone.evaluation.scoring import interval_score
 from skipstone.models.base import Model
 from skipstone.sequences import Sequences
@@ -122,11 +124,16 @@ class ForecastErrors:
 
 
 def forecast_errors(
-    model: Model[Any], sequences: Sequences, bootstrap: Bootstrap
+    model: Model[Any],
+    sequences: Sequences,
+    bootstrap: Bootstrap,
+    rollouts: Rollouts | None = None,
 ) -> ForecastErrors:
-    """Measure a model and the naive forecasts on the same observations."""
+    """Measure a model and the naive forecasts on the same observations. `rollouts` of the model
+    whose predictions were kept spare another round of them."""
     count = model.config.num_context
-    found = {MODEL: residuals_of(model_forecast(model), sequences, count)}
+    own = model_forecast(model) if rollouts is None else kept_forecast(rollouts)
+    found = {MODEL: residuals_of(own, sequences, count)}
     for name, forecast in naive_forecasts(count).items():
         found[name] = residuals_of(forecast, sequences, count)
     measured = _Measured.of(found, model.calibration, bootstrap)

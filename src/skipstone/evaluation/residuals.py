@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from skipstone.evaluation.rollouts import BATCH, predict
+from skipstone.evaluation.rollouts import BATCH, Rollouts, predict
 from skipstone.models.base import Model
 from skipstone.sequences import Sequences
 
@@ -52,6 +52,12 @@ def model_forecast(model: Model[Any]) -> Forecast:
     """Rollouts of a model from its context."""
     device = next(model.parameters()).device
     return lambda batch: predict(model, batch.to(device))[1]
+
+
+def kept_forecast(rollouts: Rollouts) -> Forecast:
+    """The predictions that rollouts kept, batch after batch, to be asked for once."""
+    following = iter(rollouts.predicted)
+    return lambda batch: next(following)
 
 
 def naive_forecasts(num_context: int) -> dict[str, Forecast]:

@@ -51,6 +51,10 @@ class Rollouts:
     evaluations: Int[np.ndarray, " batch"]
     """Evaluations of an ODE's right-hand side."""
 
+    predicted: tuple[Float[Tensor, "_ _ dim"], ...] = ()
+    """Predictions at the observations after the context, in the data's units, a tensor for each
+    batch of `BATCH` sequences; empty unless `roll_out_all` was asked to keep them."""
+
     @property
     def updates(self) -> Int[np.ndarray, " batch"]:
         """Number of cell updates of each trajectory."""
@@ -77,23 +81,36 @@ def roll_out_all(
     step: float | None = None,
     *,
     scaler: Scaler | None = None,
+    keep: bool = False,
 ) -> Rollouts:
     """Roll out every sequence, batch by batch. Errors are in the data's units, or in those of a
-    `scaler`, where features of different sizes count the same."""
+    `scaler`, where features of different sizes count the same. `keep` the predictions, too, where
+    more than one thing is measured on them."""
     count = model.config.num_context
-    errors, knots, evaluations = [], [], []
+    errors, knots, evaluations, kept = [], [], [], []
     for batch in _batches(model, sequences):
         path, predicted = predict(model, batch, step)
         errors.append(_errors(model, batch, predicted, scaler))
         knots.append(path.knots)
         evaluations.append(path.num_evaluations)
+        kept += [predicted] if keep else []
     return Rollouts(
         errors=_after_context(model, sequences, errors),
         start=_array(sequences.times[:, count - 1]),
         end=_array(sequences.ends),
         knots=_stack(knots, max(part.shape[1] for part in knots), fill=np.inf),
         evaluations=_array(torch.cat(evaluations)),
+        predicted=tuple(kept),
     )
+
+
+def rollout_errors(
+    model: Model[Any], sequences: Sequences, rollouts: Rollouts, scaler: Scaler
+) -> Errors:
+    """Errors of rollouts whose predictions were kept, in the units of a `scaler`."""
+    batches = zip(_batches(model, sequences), rollouts.predicted, strict=True)
+    parts = [_errors(model, batch, predicted, scaler) for batch, predicted in batches]
+    return _after_context(model, sequences, parts)
 
 
 def teacher_forced_errors(model: Model[Any], sequences: Sequences) -> Errors:

@@ -39,10 +39,11 @@ def time_rollouts(model: Model[Any], sequences: Sequences) -> tuple[WallTime, Wa
 def _time(model: Model[Any], sequences: Sequences, size: int) -> WallTime:
     """Each repeat takes the next sequences, and starts over when there are no more."""
     following = itertools.cycle(range(len(sequences)))
+    weight = next(model.parameters())
 
     def once() -> float:
         rows = list(itertools.islice(following, size))
-        batch = model.prepare(sequences[rows], model.config.num_context + 1)
+        batch = sequences[rows].to(weight.device, weight.dtype)
         _wait_for(batch.values.device)
         began = perf_counter()
         predict(model, batch)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from skipstone.evaluation.estimate import Bootstrap, Estimate
-from skipstone.evaluation.rollouts import Errors, roll_out_all
+from skipstone.evaluation.rollouts import Errors, Rollouts, rollout_errors
 from skipstone.models.base import Model
 from skipstone.models.scaling import SAMPLE, Scaler, measure_scale
 from skipstone.sequences import Sequences
@@ -35,13 +35,14 @@ class ValidTime:
 
 
 def valid_times(
-    model: Model[Any], sequences: Sequences, bootstrap: Bootstrap
+    model: Model[Any], sequences: Sequences, rollouts: Rollouts, bootstrap: Bootstrap
 ) -> tuple[ValidTime, ...]:
-    """The valid prediction times of rollouts from the context to the end."""
+    """The valid prediction times of rollouts from the context to the end, whose predictions were
+    kept."""
     sample = sequences[:SAMPLE].to(dtype=torch.float64)
     joint = not sequences.values.is_floating_point()
     scaler = Scaler(*measure_scale(sample.values[sample.mask], "standard", joint=joint))
-    errors = roll_out_all(model, sequences, scaler=scaler).errors
+    errors = rollout_errors(model, sequences, rollouts, scaler)
     count, unit = model.config.num_context, model.config.time_unit
     elapsed = (sequences.times[:, count:] - sequences.times[:, count - 1, None]) / unit
     ends, one_each = elapsed.cpu().numpy(), np.ones(len(sequences))

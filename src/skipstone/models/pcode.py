@@ -14,8 +14,8 @@ from skipstone.models import fast
 from skipstone.models.arithmetic import CHORD, observation_inputs, select_rows, with_inputs
 from skipstone.models.base import SteppingModel
 from skipstone.models.controls import Drive
-from skipstone.models.learning import Draws, Losses
 from skipstone.models.images import decoder_of, encoder_of
+from skipstone.models.learning import Draws, Losses
 from skipstone.models.networks import ResidualMLP
 from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.typing import (

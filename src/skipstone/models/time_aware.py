@@ -76,7 +76,7 @@ class TimeAware(IntervalModel[TimeAwareConfig]):
 
     def initial_state(self, rows: int) -> State:
         """Zero."""
-        return next(self.parameters()).new_zeros(rows, self.config.hidden)
+        return self.cell.all_weights[0][0].new_zeros(rows, self.config.hidden)
 
     def encoder_inputs(
         self, values: BatchValues, gaps: BatchTimes

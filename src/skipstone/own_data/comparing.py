@@ -15,7 +15,7 @@ import torch
 from skipstone.console import short_number
 from skipstone.evaluation.estimate import Bootstrap
 from skipstone.evaluation.own_units import MODEL, ForecastErrors, forecast_errors
-from skipstone.evaluation.rollouts import roll_out_all
+from skipstone.evaluation.rollouts import Rollouts, roll_out_all
 from skipstone.models.base import Model
 from skipstone.models.registry import BASELINE, RECOMMENDED, title_of
 from skipstone.own_data.tablefiles import TableColumns
@@ -64,9 +64,14 @@ def compare_models(
     for each in plans:
         run = each.train(train, validation, root / str(each.model), columns, **settings)
         model = run.load()
-        updates, seconds = _cost(model, test)
-        errors = forecast_errors(model, test, Bootstrap(len(test), np.random.default_rng(0)))
-        cost = [short_number(updates), f"{run.result['wall_seconds']:.0f}", f"{seconds:.2f}"]
+        rollouts, seconds = _timed_rollouts(model, test)
+        bootstrap = Bootstrap(len(test), np.random.default_rng(0))
+        errors = forecast_errors(model, test, bootstrap, rollouts)
+        cost = [
+            short_number(float(rollouts.updates.mean())),
+            f"{run.result['wall_seconds']:.0f}",
+            f"{seconds:.2f}",
+        ]
         title = title_of(type(model))
         rows.append([title, *_errors(errors, MODEL), *cost])
         notes += [note.replace("The model", title) for note in errors.warnings()]
@@ -87,11 +92,11 @@ def _plan_of(name: str, plan: TableTraining) -> TableTraining:
 
 
 @torch.inference_mode()
-def _cost(model: Model[Any], test: Sequences) -> tuple[float, float]:
-    """Updates of a forecast, and the seconds that all of them take together."""
+def _timed_rollouts(model: Model[Any], test: Sequences) -> tuple[Rollouts, float]:
+    """Forecasts of all sequences, and the seconds that they take together."""
     began = time.perf_counter()
-    updates = roll_out_all(model, test).updates
-    return float(updates.mean()), time.perf_counter() - began
+    rollouts = roll_out_all(model, test, keep=True)
+    return rollouts, time.perf_counter() - began
 
 
 def _errors(errors: ForecastErrors, forecast: str) -> list[str]:

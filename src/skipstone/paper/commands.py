@@ -31,6 +31,20 @@ OptionOption = Annotated[
         help="An option of the model, name=value; repeatable. tolerance=auto takes an RNN's loss.",
     ),
 ]
+SeedsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Seeds of each model; default: 3 for RNN and PC-ODE on coordinates, else 1. Studies "
+        "have one.",
+    ),
+]
+ListOption = Annotated[
+    bool,
+    typer.Option(
+        "--list", help="Only list what --from-scratch still has to train, and for how long."
+    ),
+]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 
 
@@ -228,14 +242,21 @@ def reproduce(
             help="Train only this model, and RNNs that a PC-ODE's tolerance needs; repeatable."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds of each model; studies have one.")] = 1,
+    seeds: SeedsOption = None,
     workers: Annotated[
         int | None, typer.Option(help="Trainings at a time; default: one per core.")
     ] = None,
+    missing: ListOption = False,
     runs: RunsOption = RUNS,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
 ) -> None:
     """The paper's table, figures and videos, and a page that shows them."""
+    if missing:
+        from skipstone.paper.missing import list_missing
+
+        for line in list_missing(preset, task or (), model or (), seeds, runs):
+            typer.echo(line)
+        return
     from skipstone.paper.reproduce import reproduce_trainings, reproduce_weights
 
     with stoppable():
@@ -249,10 +270,10 @@ def reproduce(
                 workers=workers,
                 say=typer.echo,
             )
-        elif task or model or workers or seeds != 1 or preset != PRESET or runs != RUNS:
+        elif task or model or workers or seeds or preset != PRESET or runs != RUNS:
             raise InvalidInput(
                 "--preset, --task, --model, --seeds, --workers and --runs are about training, "
-                "which only --from-scratch does. Add it, or leave them out."
+                "which only --from-scratch does. Add it, or --list, or leave them out."
             )
         else:
             written = reproduce_weights(WEIGHTS, OUT, out, say=typer.echo)

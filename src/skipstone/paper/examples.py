@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 
 from skipstone.errors import InvalidInput
-from skipstone.evaluation.rollouts import predict
+from skipstone.evaluation.rollouts import predict, roll_out_all
 from skipstone.models.base import Model
+from skipstone.paper.groups import OURS
 from skipstone.paper.tasks.base import CONTEXT, Scene
 from skipstone.paper.tasks.events import Events
 from skipstone.paper.tasks.registry import find_task
@@ -107,33 +108,57 @@ class Example:
 def make_example(name: str, models: Mapping[str, Model[Any]], row: int = 0) -> Example:
     """Trajectory `row` of `CANDIDATES`, predicted by each model."""
     task = find_task(name)
-    count, spacing = task.options.observations, task.options.spacing
-    times = spacing * np.arange(count)
-    moments = spacing / FINE * np.arange((count - 1) * FINE + 1)
-    # Asked for together, observations and moments are of the very same trajectories.
-    every = np.tile(np.concatenate([times, moments]), (CANDIDATES, 1))
-    observed = task.observe(task.options, every, np.random.default_rng(SEED))
-    controls = None if observed.controls is None else observed.controls[[row], :count]
-    seen = Sequences(times[None], observed.values[[row], :count], controls)
-    seen = seen.to(dtype=torch.float32)
-    track = Sequences(moments[None], observed.values[[row], count:]).to(dtype=torch.float32)
-    later = moments[(CONTEXT - 1) * FINE :]
+    seen, tracks, events = _candidates(name)
+    times, moments = seen.times[0].numpy(), tracks.times[0].numpy()
+    seen, later = seen[[row]], moments[(CONTEXT - 1) * FINE :]
     return Example(
         task=name,
         scene=task.scene(task.options),
         times=times,
         values=seen.values[0].double().numpy(),
         moments=moments,
-        track=track.values[0].double().numpy(),
-        events=observed.events[row].until(times[[-1]]),
+        track=tracks[[row]].to(dtype=torch.float32).values[0].double().numpy(),
+        events=events[row].until(times[[-1]]),
         predictions={title: _predicted(model, seen, later) for title, model in models.items()},
     )
+
+
+@torch.inference_mode()
+def typical_row(name: str, models: Mapping[str, Model[Any]]) -> int:
+    """Which of the `CANDIDATES` is typical: its error is the median of the PC-ODE's errors, or of
+    the first model's if there is no PC-ODE. Of two in the middle, the one with the smaller error.
+    """
+    model = models[typical_for(models)]
+    errors = roll_out_all(model, _candidates(name)[0]).errors
+    each = errors.values.sum(1) / errors.observed.sum(1)
+    return int(np.argsort(each, kind="stable")[(CANDIDATES - 1) // 2])
+
+
+def typical_for(titles: Iterable[str]) -> str:
+    """The model whose errors say which trajectory is typical."""
+    known = list(titles)
+    return OURS if OURS in known else known[0]
+
+
+def _candidates(name: str) -> tuple[Sequences, Sequences, Events]:
+    """Trajectories of a task: as they are observed, at all moments, and their collisions."""
+    task = find_task(name)
+    count, spacing = task.options.observations, task.options.spacing
+    times = spacing * np.arange(count)
+    moments = spacing / FINE * np.arange((count - 1) * FINE + 1)
+    # Asked for together, observations and moments are of the very same trajectories.
+    every = np.tile(np.concatenate([times, moments]), (CANDIDATES, 1))
+    observed = task.observe(task.options, every, np.random.default_rng(SEED))
+    controls = None if observed.controls is None else observed.controls[:, :count]
+    seen = Sequences(every[:, :count], observed.values[:, :count], controls)
+    tracks = Sequences(every[:, count:], observed.values[:, count:])
+    return seen.to(dtype=torch.float32), tracks, observed.events
 
 
 def _predicted(
     model: Model[Any], seen: Sequences, times: Float[np.ndarray, " moments"]
 ) -> Prediction:
-    path, _ = predict(model, model.prepare(seen, CONTEXT + 1))
+    path, _ = predict(model, seen.to(next(model.parameters()).device))
     knots = path.knots[0]
     values = path.evaluate(torch.as_tensor(times)[None])[0]
     return Prediction(times, values.double().numpy(), knots[knots.isfinite()].numpy())

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -74,7 +74,7 @@ def run_grid(
     root, jobs = Path(root), list({job.name: job for job in jobs}.values())
     outcomes = {job.name: Outcome(job, Run(root / job.name), before=True) for job in jobs}
     settings = {"device": device, "precision": precision, "progress": False}
-    if waiting := [job for job in jobs if not _is_finished(job, root)]:
+    if waiting := [job for job in jobs if not is_finished(job, root)]:
         with show_progress(progress) as show:
             failures = _run_all(waiting, root, _pool(ray, workers, settings), settings, show)
         for job in waiting:
@@ -82,12 +82,12 @@ def run_grid(
     return list(outcomes.values())
 
 
-def _is_finished(job: Job, root: Path) -> bool:
-    """Whether a job's folder holds its evaluated result. An unreadable one does not; the job will
-    say why."""
+def is_finished(job: Job, root: Path) -> bool:
+    """Whether a job's folder holds its evaluated result. One that is unreadable or was trained with
+    other settings does not; the job will say why."""
     run = Run(root / job.name)
     try:
-        return bool(run.finished and run.evaluation) and run.config["recipe"] == asdict(job.recipe)
+        return bool(run.finished and run.evaluation) and job.describes(run.config)
     except InvalidInput:
         return False
 

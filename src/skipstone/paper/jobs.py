@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
@@ -25,6 +26,9 @@ from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import EVALUATION, Run
 
+_LENGTHS = ("min_step", "max_step", "target_step")
+"""Options of a PC-ODE that are lengths of time, in observations."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
@@ -46,23 +50,29 @@ class Job:
     """Options of the model that differ from the preset's, such as hidden or tolerance."""
 
     def __post_init__(self) -> None:
-        kind = MODELS.find(self.model)
+        kind = self._kind
         find_task(self.task)
         self.recipe  # noqa: B018 - its own checks, before any data is made.
         require_seed(self.seed)
         require_number("finer", self.finer, 1, whole=True)
         # The config says what is wrong with an option, before any data is made.
-        options = self._options | {"dim": 1}
+        options = self.model_options | {"dim": 1}
         require_choice("scaling", options.pop("scaling", SCALINGS[0]), SCALINGS)
         if options.get("tolerance") == AUTO:
             del options["tolerance"]
         kind.from_config(options)
 
     @property
-    def _options(self) -> dict[str, Any]:
-        """The preset's options and the job's own."""
-        kind = MODELS.find(self.model)
-        return preset_for(self.preset, self.task).options(kind) | dict(self.options)
+    def _kind(self) -> type[Model[Any]]:
+        return MODELS.find(self.model)
+
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """Options of the model: the preset's and the job's own, for the job's sampling rate."""
+        options = preset_for(self.preset, self.task).options(self._kind) | dict(self.options)
+        if self.finer != 1 and issubclass(self._kind.Config, PCODEConfig):
+            options = _steps_in_time(options, self.finer)
+        return options
 
     @property
     def recipe(self) -> Recipe:
@@ -81,9 +91,33 @@ class Job:
         return "-".join([*parts, f"seed{self.seed}"])
 
     @property
+    def command(self) -> str:
+        """What trains it alone, in the folder where a grid looks for it."""
+        parts = ["skipstone train", self.task, self.model]
+        parts += [f"--preset {self.preset}"] if self.preset != "cpu" else []
+        parts += [f"--seed {self.seed}"] if self.seed else []
+        parts += [f"--steps {self.steps}"] if self.steps is not None else []
+        parts += [f"--finer {self.finer}"] if self.finer != 1 else []
+        for name, value in sorted(self.options.items()):
+            text = value if isinstance(value, str) else json.dumps(value)
+            parts.append(f"--set {name}={text}")
+        return " ".join(parts)
+
+    @property
     def varied(self) -> set[str]:
         """What differs from the preset; studies vary something on purpose."""
         return varied(asdict(self))
+
+    def describes(self, config: Mapping[str, Any]) -> bool:
+        """Whether a run with this config was trained as the job asks: a preset may have changed
+        since, and its name is all that a folder's name has of it."""
+        defaults = {each.name: each.default for each in dataclasses.fields(self._kind.Config)}
+        same = all(
+            config["model"].get(name, defaults[name]) == value
+            for name, value in self.model_options.items()
+            if name in defaults and value != AUTO
+        )
+        return same and config["recipe"] == asdict(self.recipe)
 
     def load_data(self) -> TaskData:
         """The task's data, sampled as finely as the job asks for."""
@@ -141,13 +175,9 @@ def run_job(job: Job, root: Path, **settings: Any) -> Run:
 
 def train_job(job: Job, data: TaskData, root: Path, **settings: Any) -> Run:
     """Train a job; one whose tolerance is automatic trains an RNN beside it first."""
-    kind, options = MODELS.find(job.model), job._options
+    kind, options = job._kind, job.model_options
     if options.get("tolerance") == AUTO:
         options["tolerance"] = _rnn_tolerance(job, data, root, **settings)
-    if issubclass(kind.Config, PCODEConfig) and job.finer != 1:
-        options = _steps_in_time(job.finer) | options
-        if "target_step" in options:
-            options["target_step"] *= job.finer
     torch.manual_seed(job.seed)
     model = kind.for_data(data.train, **options)  # pyright: ignore[reportArgumentType]
     return fit(
@@ -171,15 +201,13 @@ def _rnn_tolerance(job: Job, data: TaskData, root: Path, **settings: Any) -> flo
     return run.result["training_loss"]
 
 
-def _steps_in_time(finer: int) -> dict[str, float]:
-    """Bounds of a PC-ODE's steps that cover the same time however finely it is sampled; its unit
+def _steps_in_time(options: Mapping[str, Any], finer: int) -> dict[str, Any]:
+    """Options of a PC-ODE whose steps cover the same time however finely it is sampled; its unit
     of time is the time between observations."""
-    usual = PCODEConfig(dim=1)
-    return {
-        "min_step": usual.min_step * finer,
-        "max_step": usual.max_step * finer,
-        "velocity_scale": usual.velocity_scale / finer,
-    }
+    usual = {name: getattr(PCODEConfig, name) for name in (*_LENGTHS, "velocity_scale")}
+    usual |= {name: value for name, value in options.items() if name in usual}
+    scaled = {name: usual[name] and usual[name] * finer for name in _LENGTHS}
+    return {**options, **scaled, "velocity_scale": usual["velocity_scale"] / finer}
 
 
 def evaluate_run(run: Run, data: TaskData | None = None, timing: bool = True) -> dict[str, Any]:

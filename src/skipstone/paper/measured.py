@@ -61,6 +61,18 @@ class Measured:
         return varied(self.run.config["data"]["job"])
 
     @property
+    def options(self) -> dict[str, Any]:
+        """Options of the model that differ from the preset's."""
+        return self.run.config["data"]["job"]["options"]
+
+    @property
+    def variance(self) -> float:
+        """Square of the model's scale: what turns a validation error into the data's units,
+        exactly where features have the same scale."""
+        scale = self.run.config["model"].get("scale", [1.0])
+        return sum(each**2 for each in scale) / len(scale)
+
+    @property
     def training(self) -> list[dict[str, float]]:
         """The validations of its training, in order."""
         return self.run.metrics

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from skipstone.console import Progress, silent
 from skipstone.drawing.style import save_figure
 from skipstone.errors import InvalidInput
-from skipstone.files import read_json, write_json, write_text
-from skipstone.paper.examples import Example, make_example, make_examples
-from skipstone.paper.figures.collisions import updates_and_collisions
-from skipstone.paper.figures.hero import hero
-from skipstone.paper.figures.planning import draw_success
-from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
-from skipstone.paper.figures.summary import task_summary
+from skipstone.files import write_json, write_text
+from skipstone.paper.examples import Example, make_example, typical_row
 from skipstone.paper.figures.videos import write_example
-from skipstone.paper.groups import OURS, by_model, by_task, comparable, measure
+from skipstone.paper.findings import findings_of, findings_table, summary_of
+from skipstone.paper.groups import by_task, comparable
+from skipstone.paper.illustrations import (
+    HERO,
+    Illustration,
+    first_models,
+    illustrations,
+    typical_text,
+)
 from skipstone.paper.measured import Measured
 from skipstone.paper.page import VIDEO_TYPES, FigureCard, TableCard, VideoCard, write_page
-from skipstone.paper.table import COLUMNS, table_csv, table_markdown, table_rows
+from skipstone.paper.table import (
+    BUDGET,
+    COSTS,
+    ERRORS,
+    NAMES,
+    VALIDITY,
+    table_csv,
+    table_markdown,
+    table_rows,
+)
 from skipstone.paper.tasks.registry import TASKS
 from skipstone.training.run import provenance
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Item = TypeVar("Item")
 
 PAGE, NUMBERS, MARKDOWN, CSV = "index.html", "evaluations.json", "table1.md", "table1.csv"
 """Files of a report, beside its folders `figures` and `videos`."""
 
-HERO = "billiards2d"
-"""The task of the first figure, and of the gif."""
-
 FILMED = ("billiards1d", "billiards2d", "pixels1d", "pixels2d")
 """Tasks that have a video."""
-
-COLLIDING = ("billiards1d", "billiards2d")
-"""Tasks whose updates are shown beside their collisions."""
-
-RASTER = 12
-"""Trajectories of each whose updates are shown."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,6 @@ class ReportFiles:
 
     left_out: dict[str, str]
     """Figures for which something is missing, and what."""
-
-
-@dataclass(frozen=True)
-class Illustration:
-    """A figure of the report; `draw` raises `InvalidInput` if there is nothing to show."""
-
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[], Figure]
 
 
 def write_report(
@@ -83,16 +72,18 @@ def write_report(
     """
     numbers = write_numbers(measured, out)
     examples = _examples(measured, progress)
-    possible = list(_illustrations(measured, examples, planning))
+    possible = list(illustrations(measured, examples, planning))
     figures, left_out = _draw(possible, out / "figures", progress)
     videos = _film(examples, out / "videos", progress)
     _remove_stale(out, {"hero", *TASKS, *(one.name for one in possible)}, [*figures, *videos])
     progress("writing the page", 0.0)
+    findings = findings_of(measured)
     page = out / PAGE
     write_page(
         page,
-        summary=_LEAD,
-        tables=[*_comparison(measured), *_tables(measured)],
+        summary=summary_of(findings),
+        findings=findings_table(findings),
+        tables=_tables(measured),
         figures=figures,
         videos=[video for video in videos if video.path.suffix == ".mp4"],
         examples=sorted(examples.values(), key=lambda example: example.task != HERO),
@@ -102,60 +93,40 @@ def write_report(
     return ReportFiles([page, *numbers, *(card.path for card in [*figures, *videos])], left_out)
 
 
-_LEAD = (
-    "A piecewise-constant neural ODE (PC-ODE) is a recurrent model that updates only where "
-    "something happens. Here it stands beside an RNN and an ODE-RNN, an RNN with a neural ODE "
-    "between its updates, which update at every observation.",
-    "The paper is Piecewise-constant Neural ODEs by Sam Greydanus, Stefan Lee and Alan Fern (2021, "
-    "arXiv:2106.06621).",
+_ERRORS_CAPTION = (
+    "Mean squared errors on test data: of predicting each observation from those before it (test), "
+    "and of rollouts (sample). The mean step is the time between two updates, in observations. "
+    "“paper” is the paper's number. Several seeds: their mean, and their range in brackets; a seed "
+    "whose weights are not kept is quoted from the end of its training."
 )
-_COMPARISON_CAPTION = (
-    "Cell updates of a rollout, and its error. The PC-ODE trades one for the other; what it is "
-    "allowed to trade is its tolerance."
+_VALIDITY_CAPTION = (
+    "The median time, in observations, until a rollout is off by more than 5 % or 20 % of the "
+    "data's spread. In brackets: the 95 % interval, or for several seeds their range. “>”: most "
+    "rollouts are still that close when the data end."
 )
-_TABLE_CAPTION = (
-    "Errors are mean squared errors on test data, smaller is better; the mean step is the time "
-    "between two cell updates, in observations, larger is cheaper. Beside each the paper's figure. "
-    "Several seeds: their mean, and their range in brackets; those whose weights are not kept are "
-    "quoted from the end of their training."
+_COSTS_CAPTION = (
+    "What one rollout takes: cell updates, evaluations of an ODE's right-hand side, and "
+    "milliseconds on the machine below. “Updates at the RNN's error” is how many a PC-ODE needs to "
+    "be as exact as an RNN, both trained with the smaller budget of the figure “Error against mean "
+    "step”; “–” is out of reach, “<” fewer than were tried. All models of a task have the same "
+    "number of units and training steps."
 )
-_COST_CAPTION = (
-    "Updates and evaluations (of an ODE's right-hand side) are per rollout, wall times medians on "
-    "the machine below."
-)
-
-
-def _comparison(measured: Sequence[Measured]) -> list[TableCard]:
-    """The PC-ODE beside the RNN, in two ratios for each task."""
-    rows = []
-    for task, runs in by_task(comparable(measured)).items():
-        models = by_model(runs)
-        if not {OURS, "RNN"} <= set(models):
-            continue
-        ours, theirs = (
-            [measure(models[title], name).value for name in ("updates", "sample_mse")]
-            for title in (OURS, "RNN")
-        )
-        if all(map(math.isfinite, [*ours, *theirs])):
-            fewer, error = theirs[0] / ours[0], ours[1] / theirs[1]
-            rows.append([task, f"{fewer:.2g} times fewer", f"{error:.2g} times the RNN's"])
-    columns = ["task", "PC-ODE's updates", "PC-ODE's error"]
-    return [TableCard("PC-ODE and RNN", _COMPARISON_CAPTION, columns, rows)] if rows else []
 
 
 def _tables(measured: Sequence[Measured]) -> list[TableCard]:
-    """The table in two, so that each fits on a screen: errors, and costs."""
+    """The table in three, so that each fits on a screen."""
     rows = table_rows(measured)
-    split, names = COLUMNS.index("updates"), 2
-    parts = {
-        ("Table 1", _TABLE_CAPTION): [*range(split)],
-        ("What it costs", _COST_CAPTION): [*range(names), *range(split, len(COLUMNS))],
-    }
-    return [
-        TableCard(*words, [COLUMNS[i] for i in kept], [[row[i] for i in kept] for row in rows])
-        for words, kept in parts.items()
-        if rows
-    ]
+    begin, cards = len(NAMES), []
+    for title, caption, columns in (
+        ("Table 1: errors and steps", _ERRORS_CAPTION, ERRORS),
+        ("How long predictions can be trusted", _VALIDITY_CAPTION, VALIDITY),
+        ("What it costs", _COSTS_CAPTION, [*COSTS, *BUDGET]),
+    ):
+        end = begin + len(columns)
+        parts = [[*row[: len(NAMES)], *row[begin:end]] for row in rows]
+        cards.append(TableCard(title, caption, [*NAMES, *columns], parts))
+        begin = end
+    return cards if rows else []
 
 
 def write_numbers(measured: Sequence[Measured], out: Path) -> list[Path]:
@@ -176,100 +147,13 @@ def _each(what: str, items: Sequence[Item], progress: Progress) -> Iterator[Item
 
 
 def _examples(measured: Sequence[Measured], progress: Progress) -> dict[str, Example]:
-    """The first trajectory of each task, not a chosen one."""
+    """A typical trajectory of each task, chosen by rule."""
     tasks = list(by_task(comparable(measured)).items())
     return {
-        task: make_example(task, models)
+        task: make_example(task, models, typical_row(task, models))
         for task, runs in _each("rolling out examples", tasks, progress)
-        if (models := _models(runs))
+        if (models := first_models(runs))
     }
-
-
-def _models(runs: Sequence[Measured]) -> dict[str, Any]:
-    """The model of the lowest seed of each kind, of those whose weights are kept."""
-    kept = sorted((run for run in runs if run.run.has_weights), key=lambda run: run.seed)
-    return {model: first.run.load() for model, (first, *_) in by_model(kept).items()}
-
-
-def _illustrations(
-    measured: Sequence[Measured], examples: dict[str, Example], planning: Path | None
-) -> Iterator[Illustration]:
-    if HERO in examples:
-        yield Illustration(
-            "hero",
-            "Two balls, by each model",
-            "Predicted paths over what truly happens. Dots are cell updates; the strip above each "
-            "panel shows how long every step lasts.",
-            lambda: hero(examples[HERO]),
-        )
-    for task, example in examples.items():
-        yield Illustration(
-            task,
-            task,
-            "Samples of a baseline and of the PC-ODE; the mean step during training; error against "
-            "mean step, with training from light to dark (teacher-forced steps, validation "
-            "errors), the end on test data marked, and in grey the PC-ODE at constant steps.",
-            lambda example=example: task_summary(example, measured),
-        )
-    yield Illustration(
-        "horizon",
-        "Error against horizon",
-        "How fast rollouts drift from the truth.",
-        lambda: error_by_horizon(measured),
-    )
-    yield Illustration(
-        "collisions",
-        "Updates and collisions",
-        "When the PC-ODE updates, beside when balls collide, on the first trajectories there are; "
-        "and how many of one are within an observation of the other, against chance.",
-        lambda: updates_and_collisions(_raster(measured), measured),
-    )
-    yield Illustration(
-        "capacity",
-        "Capacity",
-        "The mean step of the PC-ODE against its number of units; the paper's grows.",
-        lambda: capacity(measured),
-    )
-    yield Illustration(
-        "sampling",
-        "Cost against sampling rate",
-        "The same balls observed more often. An RNN updates at every observation; beside its "
-        "updates and the PC-ODE's, the number of collisions there are.",
-        lambda: cost_against_sampling_rate(measured),
-    )
-    yield Illustration(
-        "planning",
-        "Planning",
-        "Shots that truly succeed, against the number of rollouts that chose them.",
-        lambda: draw_success(_planning_results(planning, measured)),
-    )
-
-
-def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[str, Any]:
-    """The results of planning, if they are those of the models at hand."""
-    if path is None or not path.is_file():
-        raise InvalidInput(
-            "there must be results of planning to draw, by models of shots. Get some: skipstone "
-            "plan; with --from-scratch, train shots."
-        )
-    content = read_json(path)
-    known = {run.run.result["weights_sha256"] for run in measured}
-    strange = [m["run"] for m in content["models"].values() if m["weights_sha256"] not in known]
-    if strange:
-        raise InvalidInput(
-            f"results of planning must be about the models at hand; {path} has others, "
-            f"{', '.join(strange)}. Plan again: skipstone plan"
-        )
-    return content
-
-
-def _raster(measured: Sequence[Measured]) -> list[Example]:
-    examples = []
-    ours = [run for run in comparable(measured) if run.model == OURS and run.task in COLLIDING]
-    for task, runs in by_task(ours).items():
-        if models := _models(runs):
-            examples += make_examples(task, models, RASTER)
-    return examples
 
 
 def _draw(
@@ -294,11 +178,12 @@ def _film(examples: dict[str, Example], folder: Path, progress: Progress) -> lis
     for name in _each("filming", names, progress):
         example = examples[name.partition(".")[0]]
         write_example(example, folder / name)
-        caption = "What happens, and what each model predicts. " + (
+        updates = (
             "A frame that lights up is a cell update."
             if example.scene.kind == "film"
             else "Rings are predicted balls; a flash is a cell update."
         )
+        caption = f"What happens, and what each model predicts. {updates} {typical_text(example)}"
         videos.append(VideoCard(example.task, caption, folder / name))
     return videos
 

@@ -73,7 +73,7 @@ def reproduce_trainings(
     preset: str,
     tasks: Sequence[str],
     models: Sequence[str],
-    seeds: int,
+    seeds: int | None,
     workers: int | None,
     say: Say,
 ) -> Written:

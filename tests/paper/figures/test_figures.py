@@ -16,6 +16,7 @@ from skipstone.drawing.style import INK, series_styles
 from skipstone.errors import InvalidInput
 from skipstone.models.registry import MODELS, title_of
 from skipstone.paper.figures.collisions import updates_and_collisions
+from skipstone.paper.figures.frontier import error_against_step
 from skipstone.paper.figures.hero import hero
 from skipstone.paper.figures.models import MODEL_STYLES
 from skipstone.paper.figures.studies import capacity, cost_against_sampling_rate, error_by_horizon
@@ -142,6 +143,15 @@ def test_summary_draws_the_training_and_where_it_ended(tmp_path: Path) -> None:
     assert names["PC-ODE"] == (4.0, 1e-3)
 
 
+def test_training_is_drawn_in_the_units_of_the_data(tmp_path: Path) -> None:
+    runs = [measured(tmp_path, scale=0.5), measured(tmp_path, "latent ODE")]
+    *_, steps, errors = task_summary(example("billiards1d", {}), runs).axes
+    (progress,) = points(errors)
+    np.testing.assert_allclose(progress, [[1.5, 2.5e-2], [3.0, 2.5e-3]])
+    # A model without steps has no place in figures about them.
+    assert {text.get_text() for text in steps.texts} == {"PC-ODE"}
+
+
 def test_seeds_are_drawn_as_mean_and_range(tmp_path: Path) -> None:
     other = ((100, 2.5, 3e-1), (200, 5.0, 3e-2), (300, 9.0, 1e-2))
     runs = [measured(tmp_path), measured(tmp_path, seed=1, step=6.0, training=other)]
@@ -190,6 +200,34 @@ def test_capacity_has_a_line_for_each_task_with_several_sizes(tmp_path: Path) ->
     assert "lines" not in texts(figure)
     with pytest.raises(InvalidInput, match="differ in hidden size"):
         capacity(runs[-3:])
+
+
+def test_capacity_compares_what_differs_in_size_alone(tmp_path: Path) -> None:
+    fixed = {"target_step": None, "tolerance": 1e-4}
+    runs = [measured(tmp_path, hidden=64), measured(tmp_path, hidden=8, steps=1500)]
+    runs += [
+        measured(tmp_path, step=step, steps=1500, options={**fixed, "hidden": hidden})
+        for hidden, step in ((8, 1.5), (64, 2.5), (128, 3.0))
+    ]
+    runs += [measured(tmp_path, "PC-ODE", "circles", hidden=size) for size in (8, 16)]
+    lines = [xy(bar.lines[0]).tolist() for bar in bars_of(capacity(runs).axes[0])]
+    assert lines == [[[8, 4.0], [16, 4.0]], [[8, 1.5], [64, 2.5], [128, 3.0]]]
+
+
+def test_the_frontier_is_drawn_with_the_rnn_across(tmp_path: Path) -> None:
+    runs = [measured(tmp_path, "RNN", mse=2e-3), measured(tmp_path, mse=1e-3)]
+    runs.append(measured(tmp_path, step=2.0, mse=1e-4, options={"target_step": 2.0}))
+    figure = error_against_step([*runs, measured(tmp_path, "PC-ODE", "lines")])
+    (axes,) = (panel for panel in figure.axes if panel.get_visible())
+    assert axes.get_title("left") == "billiards1d"
+    (bar,) = bars_of(axes)
+    np.testing.assert_allclose(xy(bar.lines[0]), [[2.0, 1e-4], [4.0, 1e-3]])
+    colour = MODEL_STYLES["RNN"].colour
+    (line,) = (line for line in axes.lines if line.get_color() == colour)
+    assert set(np.asarray(line.get_ydata())) == {2e-3}
+    assert {"RNN", "PC-ODE", "mean step, observations", "sample MSE"} <= texts(figure)
+    with pytest.raises(InvalidInput, match="differ in target_step or tolerance; got none"):
+        error_against_step(runs[:2])
 
 
 def test_errors_by_horizon_have_a_panel_for_each_task(tmp_path: Path) -> None:

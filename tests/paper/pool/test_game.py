@@ -42,7 +42,7 @@ each_model = pytest.mark.parametrize("kind", [PCODE, RNN, ODERNN])
 def test_imagined_shots_are_those_of_the_data(kind: Any) -> None:
     """The same rollout as from a recorded trajectory's own context and controls."""
     model, batch = small(kind), DATA.train
-    recorded, values = predict(model, model.prepare(batch, 5))
+    recorded, values = predict(model, batch)
     tables = batch.values[:, SHOT].reshape(-1, 2, 2).numpy()
     assert batch.controls is not None
     imagined = imagine(model, tables, batch.controls[:, SHOT])

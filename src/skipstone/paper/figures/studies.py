@@ -42,9 +42,7 @@ _IN_A_ROW = 4
 def capacity(measured: Sequence[Measured]) -> Figure:
     """Mean step of the PC-ODE against its hidden size, a line for each task that has runs of
     several sizes: the paper's figure of capacity."""
-    ours = [run for run in measured if run.model == OURS and run.varied <= {"hidden"}]
-    tasks = {task: grouped(runs, lambda run: run.hidden) for task, runs in by_task(ours).items()}
-    lines = {task: sizes for task, sizes in tasks.items() if len(sizes) > 1}
+    lines = _by_size([run for run in measured if run.model == OURS])
     if not lines:
         raise InvalidInput(
             f"there must be {OURS} runs of one task that differ in hidden size; got none."
@@ -56,9 +54,9 @@ def capacity(measured: Sequence[Measured]) -> Figure:
     for marker, (task, sizes) in zip(_MARKERS, lines.items(), strict=False):
         hidden = sorted(sizes)
         steps = [measure(sizes[size], "mean_step") for size in hidden]
-        _line(axes, hidden, steps, OURS, marker=marker)
+        draw_points(axes, hidden, steps, OURS, marker=marker)
         ends.append((steps[-1].value, task, INK))
-        _ceiling(axes, sizes[hidden[-1]][0])
+        _ceiling(axes, sizes[hidden[-1]][0], steps[-1].value)
     axes.set_xticks(sorted({size for sizes in lines.values() for size in sizes}), minor=False)
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.set(xlabel="hidden units", ylabel="mean step, observations")
@@ -68,9 +66,29 @@ def capacity(measured: Sequence[Measured]) -> Figure:
     return figure
 
 
-def _ceiling(axes: Axes, run: Measured) -> None:
-    """A line where one step is the whole rollout."""
+def _by_size(runs: Sequence[Measured]) -> dict[str, dict[int, list[Measured]]]:
+    """The runs of each task by hidden size: those that differ in nothing else but their seed, and
+    have the most sizes."""
+    found = {}
+    for task, same_task in by_task(runs).items():
+        studies = grouped(same_task, _all_but_size).values()
+        sizes = max((grouped(same, lambda run: run.hidden) for same in studies), key=len)
+        if len(sizes) > 1:
+            found[task] = sizes
+    return found
+
+
+def _all_but_size(run: Measured) -> tuple[Any, ...]:
+    """What a run differs in from its preset, besides its size."""
+    options = [item for item in run.options.items() if item[0] != "hidden"]
+    return run.budget[1], run.spacing, tuple(sorted(options))
+
+
+def _ceiling(axes: Axes, run: Measured, longest: float) -> None:
+    """A line where one step is the whole rollout, if steps come near it."""
     most = len(run.evaluation["horizon_mse"])
+    if longest < most / 2:
+        return
     axes.axhline(most, color=GREY, lw=0.8, linestyle=":", zorder=0)
     place = {"xycoords": axes.get_yaxis_transform(), "va": "bottom"}
     label_at(axes, (0, most), "one step is all there is", GREY, (2, 3), **place)
@@ -139,7 +157,7 @@ def _paint_rates(axes: Axes, task: str, runs: Sequence[Measured], name: str) -> 
     for title, seeds in by_model(runs).items():
         rates = sorted(grouped(seeds, lambda run: _rate(task, run)).items())
         values = [measure(same, name) for _, same in rates]
-        _line(axes, [rate for rate, _ in rates], values, title)
+        draw_points(axes, [rate for rate, _ in rates], values, title)
         ends.append((values[-1].value, title, model_colour(title)))
     axes.set_xticks(sorted({_rate(task, run) for run in runs}), minor=False)
     axes.xaxis.set_major_formatter("{x:g}×")
@@ -169,7 +187,7 @@ def _paint_collisions(axes: Axes, runs: Sequence[Measured]) -> None:
     axes.update_datalim([(1.0, height / 1.6)])
 
 
-def _line(
+def draw_points(
     axes: Axes, x: Sequence[float], estimates: Sequence[Estimate], title: str, **options: Any
 ) -> None:
     """Values with their intervals, in the style of a model."""

@@ -26,6 +26,9 @@ BASELINES = {"film": ("RNN", "ODE-RNN", "latent ODE"), "": ("ODE-RNN", "RNN", "l
 """Baselines by kind of scene, the first that there is stands beside the PC-ODE. As in the paper it
 is the RNN on images, where the ODE-RNN is worse."""
 
+STEPLESS = "latent ODE"
+"""The model that reads nothing after its context."""
+
 # Room for names below the lowest point and above the highest, as a share of the axis.
 _FLOOR = 0.12
 # Mean steps up to this one count as steps of one.
@@ -35,8 +38,9 @@ _NEXT = 1.05
 @styled
 def task_summary(example: Example, runs: Sequence[Measured]) -> Figure:
     """Samples of a baseline and of the PC-ODE, mean step during training, and error against mean
-    step: a row of figures 2 and 4 of the paper. Several seeds are drawn as mean and range."""
-    runs = comparable([run for run in runs if run.task == example.task])
+    step: a row of figures 2 and 4 of the paper. Several seeds are drawn as mean and range. The
+    latent ODE, which takes no steps, is left out."""
+    runs = comparable([run for run in runs if run.task == example.task and run.model != STEPLESS])
     titles = _samples(example)
     if not runs and not titles:
         raise InvalidInput(
@@ -144,9 +148,11 @@ def _paint_progress(axes: Axes, title: str, seeds: Sequence[Measured]) -> None:
     style = MODEL_STYLES[title]
     steps, lengths = _validations(seeds, "mean_step")
     _, errors = _validations(seeds, "validation_error")
+    # Validations are in scaled units.
+    variance = seeds[0].variance
     if not steps:
         return
-    x, y = ([one.value for one in column] for column in (lengths, errors))
+    x, y = [one.value for one in lengths], [variance * one.value for one in errors]
     final = measure(seeds, "mean_step").value, measure(seeds, "sample_mse").value
     axes.plot([*x, final[0]], [*y, final[1]], color=faded(style.colour, 0.3), lw=1, zorder=2)
     shades = fading(style.colour, np.array(steps), painting.PALEST)

@@ -60,6 +60,8 @@ class TableCard(Card):
     """The heads of columns."""
     rows: Sequence[Sequence[str]]
     """One text for each column."""
+    groups: Sequence[tuple[str, int]] = ()
+    """Heads above the heads: a text, and how many columns it is about."""
 
     def html(self) -> str:
         """The table, in a box that scrolls."""
@@ -71,10 +73,20 @@ class TableCard(Card):
                 )
         kinds = [_number_class(column) for column in zip(*self.rows, strict=True)]
         kinds = kinds or [""] * len(self.columns)
-        head = _row(self.columns, kinds, "th", ' scope="col"')
+        head = self._group_heads() + _row(self.columns, kinds, "th", ' scope="col"')
         body = "\n".join(_row(row, kinds, "td") for row in self.rows)
         table = f"<table><thead>{head}</thead>\n<tbody>\n{body}</tbody></table>"
         return self._card(self._scroll(table))
+
+    def _group_heads(self) -> str:
+        """The row of the groups, if there are any."""
+        cells = [
+            f'<th class="group" colspan="{width}" scope="colgroup">{escape(text)}</th>'
+            if text
+            else f'<td colspan="{width}"></td>'
+            for text, width in self.groups
+        ]
+        return f"<tr>{''.join(cells)}</tr>\n" if cells else ""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ def write_page(
     *,
     title: str = "Piecewise-constant neural ODEs: the paper's results, and ours",
     summary: str | Sequence[str],
+    findings: TableCard | None = None,
     tables: Sequence[TableCard] = (),
     figures: Sequence[FigureCard] = (),
     videos: Sequence[VideoCard] = (),
@@ -33,8 +34,9 @@ def write_page(
 ) -> None:
     """Write a page that needs no other file and no network.
 
-    `summary` is one paragraph or several; the first stands out. Empty sections are left out. The
-    footer shows `about`: where the numbers come from (version, commit, machine, date, command).
+    `summary` is one paragraph or several; the first stands out. `findings` is the one table that
+    everybody should see: it follows the summary, on the first screen. Empty sections are left out.
+    The footer shows `about`: where the numbers come from (version, commit, machine, date, command).
     """
     paragraphs = [summary] if isinstance(summary, str) else summary
     sections = {
@@ -48,6 +50,7 @@ def write_page(
         title=escape(title),
         style=_palette() + _asset("page.css"),
         summary="\n".join(f"<p>{escape(text)}</p>" for text in paragraphs),
+        findings=findings.html() if findings else "",
         contents="\n".join(f'<a href="#{name}">{head}</a>' for name, (head, _) in shown.items()),
         sections="\n".join(_section(name, *section) for name, section in shown.items()),
         about="\n".join(
