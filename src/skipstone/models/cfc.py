@@ -1,0 +1,91 @@
+"""The closed-form continuous-time network (Hasani et al. 2022), with the cell of ncps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from skipstone.models.arithmetic import observation_inputs, prediction_inputs, with_inputs
+from skipstone.models.config import ModelConfig
+from skipstone.models.images import decoder_of, encoder_of
+from skipstone.models.intervals import EvenModel, EvenSegments, updates_in_turn
+from skipstone.models.typing import (
+    BatchTimes,
+    BatchValues,
+    Controls,
+    Elapsed,
+    Encoded,
+    Inputs,
+    Lengths,
+    State,
+    Values,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CfCConfig(ModelConfig):
+    """Configuration of a `CfC`."""
+
+
+class CfC(EvenModel[CfCConfig]):
+    """A closed-form continuous-time cell: its gate between two candidate states is a function of
+    the time since the last update, so nothing has to be integrated."""
+
+    Config: ClassVar[type[CfCConfig]] = CfCConfig
+    title: ClassVar[str] = "CfC"
+
+    def __init__(self, config: CfCConfig):
+        super().__init__(config)
+        self.encoder = encoder_of(config, 1)
+        self.cell = _cell(config.hidden)
+        self.decoder = decoder_of(config, 1)
+
+    def initial_state(self, rows: int) -> State:
+        """Zero."""
+        return self.cell.ff1.weight.new_zeros(rows, self.config.hidden)
+
+    def encoder_inputs(
+        self, values: BatchValues, gaps: BatchTimes
+    ) -> Float[Tensor, "batch time input"]:
+        """As all models have it."""
+        return observation_inputs(values, gaps, self.config)
+
+    def encode(self, inputs: Inputs, controls: Controls | None, elapsed: Elapsed) -> Encoded:
+        """The cell's input, and last the time that its gate is a function of."""
+        elapsed = elapsed[..., None]
+        return torch.cat([self.encoder(with_inputs(inputs, controls, elapsed)), elapsed], dim=-1)
+
+    def update(self, state: State, encoded: Encoded) -> State:
+        """The cell update."""
+        return self.cell(encoded[:, :-1], state, encoded[:, -1:])[0]
+
+    def features(self, state: State) -> Float[Tensor, "rows hidden"]:
+        """All of it."""
+        return state
+
+    def all_features(
+        self, encoded: Float[Tensor, "batch time encoded"]
+    ) -> Float[Tensor, "batch time hidden"]:
+        """Update by update."""
+        return updates_in_turn(self.update, self.initial_state(len(encoded)), encoded)
+
+    def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
+        """Prediction at the end, and the encoder input made of it."""
+        displacement = segments.displacement
+        predicted = segments.values + displacement
+        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
+
+
+def _cell(hidden: int) -> Any:
+    try:
+        from ncps.torch import CfCCell
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "CfC has its cell from ncps, which is not installed. "
+            "Run: pip install 'skipstone[peers]'"
+        ) from None
+    return CfCCell(hidden, hidden, backbone_units=hidden)
