@@ -20,13 +20,14 @@ import torch
 
 from benchmarks.cases import aim_steps, mean_step, staircase, updates
 from benchmarks.measure import Run, Spread, interleave
-from benchmarks.report import number
+from benchmarks.report import number, read_json
 from skipstone import PCODE, RNN, Sequences
-from skipstone.files import read_json, write_json, write_text
+from skipstone.files import write_text
 from skipstone.integrations.onnx import export_onnx
 from skipstone.integrations.onnx_rollout import OnnxModel
 from skipstone.models import fast
 from skipstone.models.base import SteppingModel
+from skipstone.records import write_json
 from skipstone.training.run import provenance
 
 ROOT = Path(__file__).parents[1]

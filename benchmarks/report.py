@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Spread, ratio
-from skipstone.records import write_json
+from skipstone.files import read_bytes
+from skipstone.records import parse_json, write_json
 from skipstone.training.run import provenance
 
 Samples = dict[str, list[float]]
@@ -71,6 +72,11 @@ class Part:
         """The ratio of two contenders' times."""
         name = f"{over} over {under}" + (f", {note}" if note else "")
         self.comparisons.append(Comparison(name, ratio(samples[over], samples[under]), **bar))
+
+
+def read_json(path: Path) -> Any:
+    """What one of our files holds."""
+    return parse_json(read_bytes(path), str(path))
 
 
 def machine(threads: int) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import typer
 
 from benchmarks.reality.peers import PEERS
 from benchmarks.reality.problems import PROBLEMS
+from benchmarks.report import read_json
 from skipstone.console import short_number
-from skipstone.files import read_json
 
 ROOT = Path(__file__).parents[2]
 PAGE, RESULTS = ROOT / "docs" / "real-data.md", ROOT / "results" / "reality"

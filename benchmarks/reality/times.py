@@ -23,9 +23,9 @@ from benchmarks.reality.run import DEFAULT_CUBE
 from benchmarks.reality.trial import Trial
 from skipstone import Sequences, load
 from skipstone.evaluation.rollouts import predict
-from skipstone.files import write_json
 from skipstone.models.base import Model
 from skipstone.models.time_aware import TimeAware
+from skipstone.records import write_json
 from skipstone.training.run import Run, provenance
 
 ROUNDS, TURN_SECONDS = 9, 0.2

@@ -25,9 +25,9 @@ from benchmarks.reality.problems import PROBLEMS, load_parts
 from skipstone import Recipe, Sequences, fit
 from skipstone.evaluation.residuals import naive_forecasts, residuals_of
 from skipstone.evaluation.rollouts import predict
-from skipstone.files import read_json, write_json
 from skipstone.models.base import Model
 from skipstone.models.time_aware import TimeAware
+from skipstone.records import write_json
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import OPTIMIZERS
 from skipstone.training.run import provenance

@@ -15,7 +15,7 @@ from benchmarks.reality.event_ode import EventODE
 from benchmarks.reality.peers import NAIVE, PEERS, build, peers_of, typical_changes
 from benchmarks.reality.problem import Parts, Problem, by_columns
 from skipstone import PCODE, Sequences
-from skipstone.files import read_json, write_json
+from skipstone.records import write_json
 from tosses import simulated_tosses
 
 SPACING = 0.5

@@ -218,7 +218,8 @@ def test_numbers_that_are_not_finite_are_noticed() -> None:
     model, batch = small_pcode(0), random_batch(0, [9, 6])
     with torch.no_grad():
         model.cell.weight_hh.fill_(torch.nan)
-        model.encoder.first.weight.fill_(torch.nan)
+        for weight in model.encoder.parameters():
+            weight.fill_(torch.nan)
         with pytest.raises(InvalidInput, match="does not advance"):
             model.rollout(batch.tail(4), batch.ends + 3)
     assert model.loss(batch).total.isnan()

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from skipstone.errors import InvalidInput
-from skipstone.files import make_folder, replacing, write_json
+from skipstone.files import make_folder, replacing
 from skipstone.integrations.exporting import ContextReader, Query, Stepper, as_exportable
 from skipstone.models.base import Model, SteppingModel
 from skipstone.models.controls import SAME_TIME
+from skipstone.records import write_json
 
 FOLDER_FORMAT = 1
 """Number of the folder's format, which `onnx_rollout.py` checks."""
