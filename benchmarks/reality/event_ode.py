@@ -93,13 +93,15 @@ class EventODE(Model[EventODEConfig]):
         jumps: list[Tensor] = []
         parts: list[Tensor] = []
         while True:
-            then, arrived = self._next_event(state, now, end)
+            # With all jumps used up it moves on without.
+            most = len(jumps) == self.config.most_jumps
+            then, arrived = (end, state) if most else self._next_event(state, now, end)
             inside = times[(times > now.detach()) & (times <= then.detach())]
             if len(inside):
                 clock = torch.cat([now.reshape(1), inside])
                 # A time that falls on the segment's own start has no interval.
                 parts.append(self._integrate(state, clock)[1:, : self.config.dim])
-            if bool(then.detach() >= end) or len(jumps) == self.config.most_jumps:
+            if bool(then.detach() >= end):
                 break
             state, now = self.jumped(arrived), then
             jumps.append(then)
