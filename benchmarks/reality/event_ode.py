@@ -72,9 +72,13 @@ class EventODE(Model[EventODEConfig]):
         """Change of the state per unit of time."""
         return torch.cat([state[self.config.dim :], self.force(state)])
 
-    def crossing(self, state: Float[Tensor, " state"]) -> Float[Tensor, ""]:
+    def crossing(
+        self, state: Float[Tensor, " state"], surfaces: Float[Tensor, " weights"]
+    ) -> Float[Tensor, ""]:
         """The function whose zeros are events."""
-        return torch.tanh(self.surface(state)).prod()
+        count = self.config.surfaces
+        weight, bias = surfaces[:-count].reshape(count, -1), surfaces[-count:]
+        return torch.tanh(weight @ state + bias).prod()
 
     def jumped(self, state: Float[Tensor, " state"]) -> Float[Tensor, " state"]:
         """The state after an event: the same place, other velocities."""
@@ -89,13 +93,15 @@ class EventODE(Model[EventODEConfig]):
         jumps: list[Tensor] = []
         parts: list[Tensor] = []
         while True:
-            then, arrived = self._next_event(state, now, end)
+            # With all jumps used up it moves on without.
+            most = len(jumps) == self.config.most_jumps
+            then, arrived = (end, state) if most else self._next_event(state, now, end)
             inside = times[(times > now.detach()) & (times <= then.detach())]
             if len(inside):
                 clock = torch.cat([now.reshape(1), inside])
                 # A time that falls on the segment's own start has no interval.
                 parts.append(self._integrate(state, clock)[1:, : self.config.dim])
-            if bool(then.detach() >= end) or len(jumps) == self.config.most_jumps:
+            if bool(then.detach() >= end):
                 break
             state, now = self.jumped(arrived), then
             jumps.append(then)
@@ -110,16 +116,29 @@ class EventODE(Model[EventODEConfig]):
             return end, state
         begun = self._integrate(state, torch.stack([now, deaf]))[-1]
 
-        def event(time: Tensor, current: Tensor) -> Tensor:
-            return torch.stack([self.crossing(current), end - time])
+        # Gradients reach an event through the state alone, so that the weights are part of it.
+        surfaces = torch.cat([self.surface.weight.flatten(), self.surface.bias])
+        size = len(state)
+
+        def flow(time: Tensor, both: Tensor) -> Tensor:
+            return torch.cat([self.flow(time, both[:size]), torch.zeros_like(both[size:])])
+
+        def event(time: Tensor, both: Tensor) -> Tensor:
+            return torch.stack([self.crossing(both[:size], both[size:]), end - time])
 
         options = {"step_size": 0.5, "interp": "cubic"}
         then, states = odeint_event(
-            self.flow, begun, deaf, event_fn=event, method="rk4", atol=PRECISION, options=options
+            flow,
+            torch.cat([begun, surfaces]),
+            deaf,
+            event_fn=event,
+            method="rk4",
+            atol=PRECISION,
+            options=options,
         )
         # The end is an event, too, and found as exactly as any.
         late = bool(then.detach() > end - 2 * PRECISION)
-        return end if late else then, states[-1]
+        return end if late else then, states[-1][:size]
 
     def _integrate(self, state: Tensor, clock: Float[Tensor, " times"]) -> Tensor:
         found = odeint(self.flow, state, clock, method="rk4")
