@@ -17,7 +17,11 @@ from skipstone.paper.presets import PAPER
 TOLERANCE = 1e-2
 """Squared error that a segment may reach, on the staircase."""
 
-PAPER_EQUATIONS: dict[str, Any] = {**PAPER.pcode, "tolerance": TOLERANCE}
+PAPER_EQUATIONS: dict[str, Any] = {
+    **PAPER.pcode,
+    "reads": PAPER.every["reads"],
+    "tolerance": TOLERANCE,
+}
 """The paper's PC-ODE. Everything else is measured with the defaults, which we recommend."""
 
 RISE = 0.7

@@ -22,6 +22,7 @@ import typer
 from benchmarks.reality.peers import NAIVE, PEERS, peers_of
 from benchmarks.reality.problems import PROBLEMS
 from benchmarks.reality.trial import BUDGETS, Trial, is_done
+from benchmarks.report import read_json
 
 STEP_SECONDS, OBSERVATION_SECONDS = 0.008, 0.0009
 """A training step of the RNN on one thread takes about this, and this for each observation of a

@@ -22,6 +22,7 @@ import typer
 from benchmarks.reality.peers import LARGE_STEPS, NAIVE, build
 from benchmarks.reality.problem import MissingData, Parts, Problem
 from benchmarks.reality.problems import PROBLEMS, load_parts
+from benchmarks.report import read_json
 from skipstone import Recipe, Sequences, fit
 from skipstone.evaluation.residuals import naive_forecasts, residuals_of
 from skipstone.evaluation.rollouts import predict

@@ -14,6 +14,7 @@ from benchmarks.reality import figures, problems, report, run, times, trial
 from benchmarks.reality.event_ode import EventODE
 from benchmarks.reality.peers import NAIVE, PEERS, build, peers_of, typical_changes
 from benchmarks.reality.problem import Parts, Problem, by_columns
+from benchmarks.report import read_json
 from skipstone import PCODE, Sequences
 from skipstone.records import write_json
 from tosses import simulated_tosses
