@@ -21,7 +21,7 @@ def efficiency(settings: Settings) -> Part:
     """Useful arithmetic per second, beside that of plain matrix products in the same rounds."""
     part = Part("efficiency")
     model = still_pcode(settings.dim, **settings.sizes)
-    rnn = RNN(RNN.Config(dim=settings.dim, **settings.sizes))
+    rnn = RNN(RNN.Config(dim=settings.dim, reads="values", **settings.sizes))
     runs: dict[str, Run] = {}
     work: dict[str, dict[str, int]] = {}
     for step in settings.mean_steps:

@@ -88,7 +88,7 @@ class Case:
     def rnn(self) -> RNN:
         """The model beside both."""
         torch.manual_seed(0)
-        return RNN.for_data(self.batch, **self.sizes)
+        return RNN.for_data(self.batch, reads="values", **self.sizes)
 
 
 def growth(settings: Settings) -> Part:

@@ -74,12 +74,12 @@ def _still_pcode(settings: Settings) -> PCODE:
 
 def _rnn(settings: Settings) -> RNN:
     torch.manual_seed(0)
-    return RNN(RNN.Config(dim=settings.dim, **settings.sizes))
+    return RNN(RNN.Config(dim=settings.dim, reads="values", **settings.sizes))
 
 
 def _ode_rnn(settings: Settings, solver: str) -> ODERNN:
     torch.manual_seed(0)
-    return ODERNN(ODERNN.Config(dim=settings.dim, solver=solver, **settings.sizes))
+    return ODERNN(ODERNN.Config(dim=settings.dim, solver=solver, reads="values", **settings.sizes))
 
 
 def _pcode_name(step: float, mark: str = "") -> str:

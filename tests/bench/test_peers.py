@@ -76,7 +76,7 @@ def test_cfc_predicts_the_next_observation() -> None:
 def test_diffrax_integrates_the_same_model() -> None:
     torch.manual_seed(0)
     batch = staircase(4, 3, observations=10, dim=2)
-    model = ODERNN(ODERNN.Config(dim=2, hidden=8, solver="dopri5"))
+    model = ODERNN(ODERNN.Config(dim=2, hidden=8, solver="dopri5", reads="values"))
     peer = jax_peer.DiffraxODERNN(model)
     # Two solvers with the same tolerance of 1e-3.
     with torch.no_grad():
