@@ -30,7 +30,7 @@ from skipstone.console import short_number
         ("train circles pcode --preset smoke --set tolerance=-1", "tolerance must be"),
         ("train circles pcode --set hidden", "--set takes name=value, such as hidden=64"),
         ("train circles pcode --set hiden=64", "got 'hiden'. Did you mean hidden?"),
-        ("train circles rnn --set tolerance=1", "or \"readout\"; got 'tolerance'"),
+        ("train circles rnn --set tolerance=1", "or \"reads\"; got 'tolerance'"),
         ("train circles rnn --preset smoke --device tpu", 'device must be "auto"'),
         ("train circles rnn --preset smoke --steps 0", "steps must be"),
         ("train circles rnn --preset smoke --set hidden=-4", "hidden must be"),

@@ -63,7 +63,7 @@ def test_a_run_of_another_preset_is_not_the_jobs() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model": "rnn", "options": {"reads": "motion"}}, "option of RNN must be"),
+        ({"model": "rnn", "options": {"own_steps": 0.5}}, "option of RNN must be"),
         ({"options": {"reads": "nothing"}}, 'reads must be "values" or "motion"; got'),
         ({"options": {"hidden": True}}, "hidden must be a whole number; got True"),
         ({"seed": -1}, "seed must be a whole number"),

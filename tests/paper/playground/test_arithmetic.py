@@ -123,7 +123,6 @@ CASES = {
     "whole": (PCODE, {"whole_steps": True}),
     "bounds": (PCODE, {"min_step": 2.5, "max_step": 3.0, "velocity_scale": 1.0}),
     "target": (PCODE, {"target_step": 4.0}),
-    "infinite": (PCODE, {"tolerance": float("inf")}),
     "driven": (PCODE, {**CONTROLLED, "control_effect": "drive"}),
     "updated": (PCODE, {**CONTROLLED, "control_effect": "update"}),
     "rnn": (RNN, {}),
