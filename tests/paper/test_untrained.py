@@ -32,8 +32,7 @@ def test_what_is_trained_is_no_longer_listed(tmp_path: Path) -> None:
     run = run_job(Job(task="lines", model="rnn", preset="smoke"), tmp_path, progress=False)
     assert listed(tmp_path) == [f"1 of 1 trainings are finished in {tmp_path}."]
     # One that a preset of other days trained is not what is asked for.
-    config = run.folder / "config.json"
-    config.write_text(config.read_text().replace('"hidden": 16', '"hidden": 8'))
+    edit_json(run.folder / "config.json", lambda config: config["model"].update(hidden=8))
     assert "other settings" in listed(tmp_path)[0]
     config.write_text("{")
     assert "unreadable" in listed(tmp_path)[0]

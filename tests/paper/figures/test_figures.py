@@ -12,6 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from scripted import example, measured
 
+from skipstone import ODERNN, PCODE, RNN, LatentODE
 from skipstone.drawing.style import INK, series_styles
 from skipstone.errors import InvalidInput
 from skipstone.paper.figures.collisions import updates_and_collisions
