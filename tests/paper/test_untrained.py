@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers import edit_json
 from skipstone.cli import app
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.missing import remaining_hours, training_hours
@@ -32,7 +33,8 @@ def test_what_is_trained_is_no_longer_listed(tmp_path: Path) -> None:
     run = run_job(Job(task="lines", model="rnn", preset="smoke"), tmp_path, progress=False)
     assert listed(tmp_path) == [f"1 of 1 trainings are finished in {tmp_path}."]
     # One that a preset of other days trained is not what is asked for.
-    edit_json(run.folder / "config.json", lambda config: config["model"].update(hidden=8))
+    config = run.folder / "config.json"
+    edit_json(config, lambda content: content["model"].update(hidden=8))
     assert "other settings" in listed(tmp_path)[0]
     config.write_text("{")
     assert "unreadable" in listed(tmp_path)[0]
