@@ -1,6 +1,7 @@
 """Test set-up: shapes checked at run time, one thread per process, a quiet hypothesis."""
 
 import functools
+import signal
 from typing import Any
 
 import jaxtyping
@@ -12,6 +13,10 @@ from jaxtyping import install_import_hook
 install_import_hook("skipstone", "shape_checks.check")
 
 torch.set_num_threads(1)
+
+# Background jobs of a shell ignore Ctrl-C, and so would their children, to which tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "skipstone", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
