@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,11 @@ def load_billiards(file: Path | None = None) -> Parts:
     return Parts(task.train, task.validation[:100], task.test[:100])
 
 
+def _walks(**about: Any) -> Problem:
+    """A walker of MuJoCo: all are watched and trained alike."""
+    return Problem(num_context=10, horizon=45, target_step=5.0, max_step=40.0, **about)
+
+
 PROBLEMS: dict[str, Problem] = {
     problem.name: problem
     for problem in (
@@ -45,52 +51,36 @@ PROBLEMS: dict[str, Problem] = {
             max_step=40.0,
             distances={"position, mm": position_error, "rotation, °": rotation_error},
         ),
-        Problem(
+        _walks(
             name="hopper",
             title="Hopper falls",
             about=f"Hopper-v5 without actions; {WALKS}.",
             load=lambda file: load_walker("Hopper-v5", hold=0),
-            num_context=10,
-            horizon=45,
             steps=3_000,
-            target_step=5.0,
-            max_step=40.0,
         ),
-        Problem(
+        _walks(
             name="hopper-held",
             title="Hopper, actions held",
             about=f"Hopper-v5, a random action every 8 steps, known in advance; {WALKS}.",
             load=lambda file: load_walker("Hopper-v5", hold=8),
-            num_context=10,
-            horizon=45,
             steps=1_500,
             seeds=1,
-            target_step=5.0,
-            max_step=40.0,
         ),
-        Problem(
+        _walks(
             name="hopper-actions",
             title="Hopper, new actions",
             about=f"Hopper-v5, a random action at every step, known in advance; {WALKS}.",
             load=lambda file: load_walker("Hopper-v5", hold=1),
-            num_context=10,
-            horizon=45,
             steps=1_500,
             seeds=1,
-            target_step=5.0,
-            max_step=40.0,
         ),
-        Problem(
+        _walks(
             name="walker",
             title="Walker2d falls",
             about=f"Walker2d-v5 without actions; {WALKS}.",
             load=lambda file: load_walker("Walker2d-v5", hold=0),
-            num_context=10,
-            horizon=45,
             steps=1_500,
             seeds=1,
-            target_step=5.0,
-            max_step=40.0,
         ),
         Problem(
             name="pool",

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from skipstone.models.arithmetic import observation_inputs, prediction_inputs, with_inputs
+from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, updates_in_turn
+from skipstone.models.intervals import EvenModel, EvenSegments, even_ends, updates_in_turn
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -75,9 +75,7 @@ class CfC(EvenModel[CfCConfig]):
 
     def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        displacement = segments.displacement
-        predicted = segments.values + displacement
-        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
+        return even_ends(segments, lengths, self.config)
 
 
 def _cell(hidden: int) -> Any:

@@ -14,12 +14,11 @@ from skipstone.models.arithmetic import (
     filled,
     last_observed,
     observation_inputs,
-    prediction_inputs,
     with_inputs,
 )
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, updates_in_turn
+from skipstone.models.intervals import EvenModel, EvenSegments, even_ends, updates_in_turn
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -104,9 +103,7 @@ class GRUD(EvenModel[GRUDConfig]):
 
     def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        displacement = segments.displacement
-        predicted = segments.values + displacement
-        inputs = prediction_inputs(predicted, displacement, lengths, self.config)
+        predicted, inputs = even_ends(segments, lengths, self.config)
         return predicted, torch.cat([inputs, lengths[:, None].expand_as(predicted)], dim=1)
 
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from skipstone.models.arithmetic import (
     laid_out,
+    prediction_inputs,
     scored_observations,
     select_rows,
     squared_error,
@@ -180,6 +181,14 @@ class EvenModel(IntervalModel[_Config]):
         """Predictions of a path; nothing is integrated."""
         fraction = offsets / segments.lengths[index]
         return segments.values[index] + fraction[..., None] * segments.displacement[index], 0
+
+
+def even_ends(
+    segments: EvenSegments, lengths: Lengths, config: ModelConfig
+) -> tuple[Values, Float[Tensor, "rows input"]]:
+    """Predictions at the ends of segments, and the encoder inputs made of them."""
+    predicted = segments.values + segments.displacement
+    return predicted, prediction_inputs(predicted, segments.displacement, lengths, config)
 
 
 def updates_in_turn(

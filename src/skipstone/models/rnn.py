@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from skipstone.models.arithmetic import observation_inputs, prediction_inputs, with_inputs
+from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments
+from skipstone.models.intervals import EvenModel, EvenSegments, even_ends
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -78,6 +78,4 @@ class RNN(EvenModel[RNNConfig]):
 
     def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        displacement = segments.displacement
-        predicted = segments.values + displacement
-        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
+        return even_ends(segments, lengths, self.config)

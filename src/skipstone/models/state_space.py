@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skipstone.errors import InvalidInput, require_number
-from skipstone.models.arithmetic import observation_inputs, prediction_inputs, with_inputs
+from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments
+from skipstone.models.intervals import EvenModel, EvenSegments, even_ends
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -113,9 +113,7 @@ class StateSpace(EvenModel[StateSpaceConfig]):
 
     def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        displacement = segments.displacement
-        predicted = segments.values + displacement
-        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
+        return even_ends(segments, lengths, self.config)
 
 
 class _Block(nn.Module):
