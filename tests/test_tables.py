@@ -1,12 +1,11 @@
-"""Tables in and out: pandas, polars and pyarrow, every kind of time, every broken rule."""
+"""Tables in: pandas, polars and pyarrow, every kind of time, every broken rule."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -15,41 +14,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import linear_pcode, random_batch
+from helpers import random_batch
 from skipstone import InvalidInput, Sequences
-
-LIBRARIES = ("pandas", "polars", "pyarrow")
-NOW = 1_700_000_000_000_000_000
-"""Nanoseconds since 1970, far beyond what a float64 holds exactly."""
-
-
-def frame(library: str, columns: dict[str, Any]) -> Any:
-    """A frame of a library from pyarrow's arrays or lists, whose dtypes all three keep."""
-    table = pa.table(columns)
-    if library == "pandas":
-        return table.to_pandas()
-    return pl.from_arrow(table) if library == "polars" else table
-
-
-def as_lists(table: Any) -> dict[str, list[Any]]:
-    """Columns as lists, stamps as integers in nanoseconds."""
-    arrow = table if isinstance(table, pa.Table) else None
-    if arrow is None:
-        arrow = pa.table(table) if isinstance(table, pl.DataFrame) else pa.Table.from_pandas(table)
-    columns = {}
-    for name in arrow.column_names:
-        column = arrow[name]
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
-        columns[name] = column.to_pylist()
-    return columns
-
-
-def schema(table: Any) -> list[str]:
-    if isinstance(table, pa.Table):
-        return [str(kind) for kind in table.schema.types]
-    kinds = table.dtypes if isinstance(table, pl.DataFrame) else list(table.dtypes)
-    return [str(kind) for kind in kinds]
+from table_frames import LIBRARIES, NOW, as_lists, frame, schema
 
 
 @st.composite
@@ -286,126 +253,3 @@ def test_stamps_that_floats_cannot_tell_apart_are_refused() -> None:
     table = frame("polars", {"t": [NOW, 2 * NOW, 2 * NOW + 1], "x": [1.0, 2.0, 3.0]})
     with pytest.raises(InvalidInput, match=re.escape("row 2 has 3400000000000000001, which a flo")):
         Sequences.from_table(table, time="t", values="x")
-
-
-def forecast(library: str, zone: str | None = "Europe/Berlin", **options: Any) -> tuple[Any, Any]:
-    """Two logs with different starts and ends, and a path that moves by 1 a second."""
-    seconds = [100, 101, 500, 501]
-    table = frame(
-        library,
-        {
-            "who": ["a", "a", "b", "b"],
-            "t": pa.array([10**6 * s for s in seconds], pa.timestamp("us", zone)),
-            "height": [0.0, 1.0, 10.0, 20.0],
-        },
-    )
-    data = Sequences.from_table(table, id="who", time="t", values="height", dtype=torch.float64)
-    until = data.ends + torch.tensor([2.0, 3.0])
-    return data, linear_pcode(rate=1.0, step=1.5).rollout(data.tail(1), until=until, **options)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("every", [timedelta(seconds=1), np.timedelta64(1, "s"), 1, 1.0])
-def test_a_path_becomes_a_table(library: str, every: Any) -> None:
-    data, path = forecast(library)
-    table = path.to_table(every=every)
-    assert type(table) is type(data.to_table())
-    assert schema(table) == schema(data.to_table())
-    columns = as_lists(table)
-    assert columns["who"] == ["a", "a", "b", "b", "b"]
-    assert [t // 10**9 for t in columns["t"]] == [102, 103, 502, 503, 504]
-    assert columns["height"] == pytest.approx([2, 3, 21, 22, 23])
-
-
-def test_a_path_can_be_asked_for_stamps() -> None:
-    _, path = forecast("polars", zone=None)
-    context, _ = forecast("polars", zone=None)
-    moment = datetime(1970, 1, 1, 0, 8, 22)
-    assert context.model_times(moment).tolist() == [402, 2]
-    alone = linear_pcode(1.0, 1.5).rollout(context[1].tail(1), until=context[1].model_times(moment))
-    for stamps in (moment, np.datetime64("1970-01-01T00:08:22"), pd.Timestamp(moment)):
-        assert alone.evaluate(stamps).item() == pytest.approx(21)
-    for stamps in (
-        [moment],
-        pl.Series([moment]),
-        pd.Series([moment]),
-        pa.chunked_array([[moment]]),
-    ):
-        assert alone.evaluate(stamps).shape == (1, 1, 1)
-        assert alone.to_table(stamps)["height"].to_list() == pytest.approx([21])
-    for stamps, message in [
-        (moment.replace(tzinfo=UTC), "have no time zone, and stamps must not have one"),
-        (timedelta(1), "stamps must be datetimes, as the times of this table; got datetime.timed"),
-        (moment, "trajectory 0 covers [1970-01-01T00:01:41.000000, 1970-01-01T00:01:43.000000]"),
-    ]:
-        with pytest.raises(InvalidInput, match=re.escape(message)):
-            path.evaluate(stamps)
-    zoned = forecast("pandas")[1]
-    with pytest.raises(InvalidInput, match="have the time zone Europe/Berlin, and stamps must not"):
-        zoned.evaluate(moment)
-    with pytest.raises(InvalidInput, match="numbers, as the times of this table"):
-        linear_pcode(1.0, 3.0).rollout(
-            Sequences.from_array(np.zeros((1, 1, 1))), until=2.0
-        ).evaluate(moment)
-
-
-def test_bad_requests_for_a_table_are_explained() -> None:
-    _, path = forecast("polars")
-    for options, message in [
-        ({}, "either `every`, a length of time, or `times`; got neither."),
-        ({"times": 1.0, "every": 1.0}, "got both."),
-        ({"every": 2.5}, "every must fit into each trajectory; it is 2.5 in model time, and "
-         "trajectory 0 lasts 2."),
-        ({"every": 0}, "every must be above 0; got 0."),
-        ({"every": "1h"}, "every must fit into each trajectory; it is 3600 in model time"),
-    ]:  # fmt: skip
-        with pytest.raises(InvalidInput, match=re.escape(message)):
-            path.to_table(**options)
-
-
-def test_times_between_two_ticks_are_refused_where_ticks_are_coarse() -> None:
-    for stamps, message in [
-        (pa.array([1, 2], pa.date32()), "holds whole days; got a time between two of them, 1.5"),
-        (pa.array([1, 2]), "holds whole numbers; got a time between two of them, 2.5 in model time"
-         ". Ask for whole ones, or convert the column before from_table: to floats."),
-        (pa.array([1, 2], pa.timestamp("s")), "holds whole s; got a time between two"),
-    ]:  # fmt: skip
-        data = Sequences.from_table(
-            pa.table({"t": stamps, "x": [0.0, 1.0]}), time="t", values="x", dtype=torch.float64
-        )
-        path = linear_pcode(1.0, 1.0).rollout(data.tail(1), until=data.ends + 1)
-        with pytest.raises(InvalidInput, match=re.escape(message)):
-            path.to_table(every=0.5)
-        assert path.to_table(every=1.0).num_rows == 1
-        assert repr(path)
-
-
-def test_dates_can_be_asked_for_by_date() -> None:
-    table = pa.table({"t": pa.array([1, 2], pa.date32()), "x": [0.0, 1.0]})
-    data = Sequences.from_table(table, time="t", values="x", dtype=torch.float64)
-    path = linear_pcode(1.0, 1.0).rollout(data.tail(1), until=data.model_times(date(1970, 1, 5)))
-    out = path.to_table([date(1970, 1, 4), date(1970, 1, 5)])
-    assert out.column_names == ["t", "x"]
-    assert out["t"].to_pylist() == [date(1970, 1, 4), date(1970, 1, 5)]
-    assert out["x"].to_pylist() == pytest.approx([2, 3])
-
-
-def test_reprs_are_short_and_safe() -> None:
-    evil = "<script>alert(1)</script>"
-    rows = {"id": [evil, "b\n", "c" * 99, "d"], "t": [1, 1, 1, 1], "<b>": [1.0, 2.0, 3.0, 4.0]}
-    data = Sequences.from_table(pa.table(rows), id="id", time="t", values="<b>")
-    assert repr(data) == (
-        "Sequences(batch=4, observations=1, dim=1, control=0, dtype=torch.float32, device=cpu, "
-        "ids=[<script>alert(1)</scrip…, b�, ccccccccccccccccccccccc…, … 4 in all], "
-        "features=[<b>], times=[1, 1])"
-    )
-    html = data._repr_html_()
-    assert "<script" not in html
-    assert "<b>" not in html
-    assert "&lt;script&gt;" in html
-    _, path = forecast("polars")
-    assert repr(path) == (
-        "Path(batch=2, times=[1970-01-01T00:01:41.000000, 1970-01-01T00:08:24.000000] UTC, "
-        "updates per row=1.5, ids=[a, b], features=[height])"
-    )
-    assert "<table>" in path._repr_html_()
