@@ -5,9 +5,10 @@ import signal
 from typing import Any
 
 import jaxtyping
-import shape_checks
 import torch
 from hypothesis import HealthCheck, settings
+
+import shape_checks
 
 shape_checks.install()
 
