@@ -7,10 +7,10 @@ from typing import Any
 import jaxtyping
 import torch
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
 
-# Before anything imports skipstone: every annotated shape and type is checked while tests run.
-install_import_hook("skipstone", "shape_checks.check")
+import shape_checks
+
+shape_checks.install()
 
 torch.set_num_threads(1)
 
@@ -36,3 +36,8 @@ def _export_unchecked(*args: Any, **options: Any) -> Any:
 
 
 torch.export.export = _export_unchecked
+
+
+def pytest_runtest_setup() -> None:
+    """What was checked in one test is checked again in the next."""
+    shape_checks.checks.clear()

@@ -43,7 +43,7 @@ def test_a_tally_adds_up() -> None:
 def test_a_short_attack_is_survived(tmp_path: Path) -> None:
     """In a process of its own, which forks before it has threads."""
     out = tmp_path / "attack.json"
-    command = [sys.executable, "-m", "attack", "--share", "0.005", "--seed", "3", "--out", str(out)]
+    command = [sys.executable, "-m", "attack", "--share", "0.003", "--seed", "3", "--out", str(out)]
     paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,28 @@ def test_there_are_enough_to_learn_from() -> None:
     assert len(SCRIPTS) >= 6
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def longer(script: Path) -> Any:
+    """A script to be run as it is, in the slow tests if it takes a minute."""
+    marks = pytest.mark.slow if script.stem == "learn_a_task" else ()
+    return pytest.param(script, id=script.stem, marks=marks)
+
+
+def test_learning_a_task_runs_briefly(tmp_path: Path) -> None:
+    """With few steps and one episode, which is nothing learned but all that it does."""
+    code = (ROOT / "examples" / "learn_a_task.py").read_text(encoding="utf-8")
+    for usual, brief in (
+        ("steps=600", "steps=4"),
+        ("rollouts=300", "rollouts=12"),
+        ("range(1000, 1004)", "range(1000, 1001)"),
+    ):
+        assert code.count(usual) == 1
+        code = code.replace(usual, brief)
+    script = tmp_path / "learn_a_task.py"
+    script.write_text(code, encoding="utf-8")
+    test_it_prints_what_it_says(script, tmp_path)
+
+
+@pytest.mark.parametrize("script", [longer(script) for script in SCRIPTS])
 def test_it_prints_what_it_says(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=600

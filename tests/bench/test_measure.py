@@ -10,8 +10,10 @@ from time import sleep
 
 import pytest
 import torch
+import typer
+from typer.testing import CliRunner
 
-from benchmarks import peers
+from benchmarks import bench, peers
 from benchmarks.cases import staircase, still_pcode
 from benchmarks.efficiency import pcode_work
 from benchmarks.measure import Spread, flops, interleave, matmuls, peak_memory, ratio
@@ -123,7 +125,8 @@ def test_quick_benchmark_writes_all_parts(tmp_path: Path) -> None:
 
 
 def test_an_unknown_part_is_named() -> None:
-    command = [sys.executable, "-m", "benchmarks.bench", "--only", "speed"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    app = typer.Typer()
+    app.command()(bench.main)
+    done = CliRunner().invoke(app, ["--only", "speed"])
+    assert done.exit_code == 2
     assert "no part 'speed'" in done.stderr

@@ -29,7 +29,7 @@ def drawn(batch: Sequences, seed: int, explore: float) -> torch.Tensor:
     return torch.rand(batch.mask.shape, generator=torch.Generator().manual_seed(seed)) < explore
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     sizes=lengths(5),

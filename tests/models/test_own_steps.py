@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -57,6 +57,7 @@ def test_own_steps_never_cross_a_change_of_control() -> None:
     assert bool(knots.at[0, changed[changed < 29]].all())
 
 
+@settings(max_examples=40)
 @given(seeds, lengths(5, 12), st.sampled_from(["displacement", "absolute"]))
 def test_own_steps_are_fitted_where_they_end_and_taught_where_they_should_have(
     seed: int, sizes: list[int], readout: str

@@ -14,19 +14,22 @@ from skipstone.paper.measured import finished_runs, measure_runs
 from skipstone.paper.report import ReportFiles, write_report
 
 
-def test_seeds_are_measured_each_and_timed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether something is timed is asked here, not how exactly."""
     monkeypatch.setattr("skipstone.evaluation.timing.PATIENCE", 0)
-    jobs = [Job(task="lines", model="rnn", preset="smoke", seed=seed) for seed in (0, 1)]
-    jobs.append(Job(task="lines", model="rnn", preset="smoke", options={"hidden": 8}))
+    monkeypatch.setattr("skipstone.evaluation.timing.FEWEST", 1)
+
+
+def test_seeds_are_measured_each_and_timed_once(tmp_path: Path) -> None:
+    jobs = [Job(task="lines", model="rnn", preset="smoke", seed=seed, steps=2) for seed in (0, 1)]
+    jobs.append(Job(task="lines", model="rnn", preset="smoke", steps=2, options={"hidden": 8}))
     found = measure_runs([run_job(job, tmp_path, progress=False) for job in jobs])
     assert [bool(run.evaluation["wall_times"]) for run in found] == [True, False, True]
     assert len({run.evaluation["sample_mse"]["value"] for run in found}) == 3
 
 
-def test_a_run_without_weights_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skipstone.evaluation.timing.PATIENCE", 0)
+def test_a_run_without_weights_is_quoted(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     jobs = [Job(task="lines", model="rnn", preset="smoke", seed=seed) for seed in (0, 1, 2)]
     first, second, third = [run_job(job, runs, progress=False) for job in jobs]

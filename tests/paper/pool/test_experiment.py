@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,16 +19,29 @@ from helpers import Said, run_cli
 from skipstone import PCODE, RNN, InvalidInput
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.jobs import Job, run_job
+from skipstone.paper.pool import experiment
 from skipstone.paper.pool.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
 from skipstone.paper.pool.results import find_runs, results_table
+from skipstone.planning import GradientDescent
 
 SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
-SMALL = Settings(tables=6, rollouts=300)
+SMALL = Settings(tables=6, rollouts=100)
 
 
 def models() -> dict[str, Any]:
     torch.manual_seed(0)
     return {"PC-ODE": PCODE.from_config(SHAPE).eval(), "RNN": RNN.from_config(SHAPE).eval()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_experiments() -> Iterator[None]:
+    """Few shots are timed, and few gradient steps taken, so that few rollouts are enough."""
+    few_steps = functools.partial(GradientDescent, steps=3)
+    with (
+        mock.patch.object(experiment, "REPEATS", 2),
+        mock.patch.object(experiment, "GradientDescent", few_steps),
+    ):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +81,7 @@ def test_one_rollout_is_a_random_shot_for_everyone(content: dict[str, Any]) -> N
     first = [curve["success"][0]["value"] for curve in curves]
     np.testing.assert_allclose(first, first[0])
     assert {curve["rollouts"][0] for curve in curves} == {1}
-    assert {curve["rollouts"][-1] for curve in curves} == {300}
+    assert {curve["rollouts"][-1] for curve in curves} == {100}
 
 
 def test_nobody_beats_the_simulator(content: dict[str, Any]) -> None:
@@ -90,7 +106,7 @@ def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
     searched = [r for r in content["results"] if r["planner"] == "gradient"]
     assert [r["contestant"] for r in searched] == ["PC-ODE", "RNN"]
     # Every planner gets as many rollouts, also where a candidate costs several.
-    assert {tuple(r["rollouts"][-1:]) for r in content["results"]} == {(300,)}
+    assert {tuple(r["rollouts"][-1:]) for r in content["results"]} == {(100,)}
     assert costs["RNN", "mirrored"] == 35
 
 
@@ -99,7 +115,7 @@ def test_the_same_seed_gives_the_same_tables_and_results(content: dict[str, Any]
     assert [point.value for point in again[0].success] == [
         point["value"] for point in content["results"][0]["success"]
     ]
-    other = Experiment(models(), Settings(tables=6, rollouts=300, seed=1))
+    other = Experiment(models(), Settings(tables=6, rollouts=100, seed=1))
     assert not np.array_equal(other.tables, Experiment(models(), SMALL).tables)
 
 
@@ -139,7 +155,7 @@ def plan(*arguments: str) -> Said:
 
 def test_the_command_writes_results_and_pictures(runs: Path, tmp_path: Path) -> None:
     folders = sorted(str(path) for path in runs.iterdir())
-    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    size = ["--tables", "3", "--rollouts", "50", "--out", str(tmp_path)]
     said = plan(*folders, *size)
     assert said.code == 0
     content = json.loads((tmp_path / "planning.json").read_text())
@@ -154,7 +170,7 @@ def test_an_interrupted_experiment_goes_on_with_who_has_not_played(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = sorted(str(path) for path in runs.iterdir())
-    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    size = ["--tables", "3", "--rollouts", "50", "--out", str(tmp_path)]
     played, search, stop = [], Experiment.searches, {"RNN"}
 
     def searches(self: Experiment, name: str) -> Any:
@@ -193,7 +209,7 @@ def test_only_new_weights_play_if_told_so(
     pcode, rnn = (
         next(path for path in runs.iterdir() if name in path.name) for name in ("pcode", "rnn")
     )
-    size = ["--tables", "3", "--rollouts", "270", "--out", str(tmp_path)]
+    size = ["--tables", "3", "--rollouts", "50", "--out", str(tmp_path)]
     assert plan(str(pcode), str(rnn), *size).code == 0
     first = json.loads((tmp_path / "planning.json").read_text())
     first["models"]["RNN"]["weights_sha256"] = "of other weights"

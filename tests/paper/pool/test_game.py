@@ -102,14 +102,15 @@ def test_score_can_be_differentiated_by_the_shot(measure: Measure) -> None:
     with torch.no_grad():
         model.step_size.last.weight.zero_()
     score = ImaginedScore(model, tables, measure)
-    assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6)
+    # Along a random direction of all shots: one coordinate after the other takes much longer.
+    assert torch.autograd.gradcheck(score, shots.requires_grad_(), atol=1e-6, fast_mode=True)
 
 
 @each_model
 def test_mirror_images_count_as_much_as_the_table(kind: Any) -> None:
     """Turned over the diagonal through the pocket it is the same table; a model's own view of it
     is another, the mean of all views is not."""
-    tables, shots = tables_and_shots(20, 4)
+    tables, shots = tables_and_shots(20, 2)
     turned, turned_shots = 1 - tables[..., ::-1], -shots.flip(-1)
     model = small(kind, seed=1)
     own = ImaginedScore(model, tables, closest_approach)(shots)
@@ -117,7 +118,7 @@ def test_mirror_images_count_as_much_as_the_table(kind: Any) -> None:
     score = MirroredScore(model, tables)
     mean = score(shots)
     torch.testing.assert_close(MirroredScore(model, turned)(turned_shots), mean)
-    assert score.cost.rollouts == 8 * 80
+    assert score.cost.rollouts == 8 * 40
 
 
 def test_mirror_images_agree_when_nothing_moves() -> None:
