@@ -283,7 +283,15 @@ class Calls(torch.nn.Module):
         return self.use(*inputs)
 
 
-def gradcheck(model: PCODE, use: Callable[..., Tensor], *inputs: Tensor) -> bool:
+FAST_OR_WHOLE = pytest.mark.parametrize(
+    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fast-mode", "whole"]
+)
+"""Along a random direction of each weight and input, or one entry at a time, for minutes."""
+
+
+def gradcheck(
+    model: PCODE, use: Callable[..., Tensor], *inputs: Tensor, fast_mode: bool = True
+) -> bool:
     names, weights = zip(*Calls(model, use).named_parameters(), strict=True)
 
     def call(*everything: Tensor) -> Tensor:
@@ -293,12 +301,14 @@ def gradcheck(model: PCODE, use: Callable[..., Tensor], *inputs: Tensor) -> bool
         )
 
     leaves = [tensor.detach().clone().requires_grad_() for tensor in (*inputs, *weights)]
-    # Along a random direction of each weight and each input: an entry at a time takes minutes.
-    return torch.autograd.gradcheck(call, leaves, fast_mode=True)
+    return torch.autograd.gradcheck(call, leaves, fast_mode=fast_mode)
 
 
+@FAST_OR_WHOLE
 @pytest.mark.parametrize(("reads", "step_layers"), [("values", 1), ("motion", 2)])
-def test_gradcheck_of_a_path_in_weights_context_and_time(reads: str, step_layers: int) -> None:
+def test_gradcheck_of_a_path_in_weights_context_and_time(
+    reads: str, step_layers: int, fast_mode: bool
+) -> None:
     model = small_pcode(5, hidden=4, reads=reads, step_layers=step_layers)
     context = random_batch(5, [4, 4])
     times = context.ends[:, None] + torch.tensor([0.3, 2.7, 6.1])
@@ -308,10 +318,11 @@ def test_gradcheck_of_a_path_in_weights_context_and_time(reads: str, step_layers
         return model.rollout(seen, context.ends + 8.0).evaluate(times)
 
     assert bool((predict(context.values, times) != context.values[:, -1:]).any())
-    assert gradcheck(model, predict, context.values, times)
+    assert gradcheck(model, predict, context.values, times, fast_mode=fast_mode)
 
 
-def test_gradcheck_of_the_loss() -> None:
+@FAST_OR_WHOLE
+def test_gradcheck_of_the_loss(fast_mode: bool) -> None:
     model, batch = small_pcode(2, hidden=4), random_batch(2, [9, 6])
     knots = find_knots(tuned(model, tolerance=0.3), batch)
 
@@ -319,7 +330,7 @@ def test_gradcheck_of_the_loss() -> None:
         losses = model.loss(batch, Draws(knots=knots))
         return losses.prediction + losses.step
 
-    assert gradcheck(model, loss)
+    assert gradcheck(model, loss, fast_mode=fast_mode)
 
 
 @pytest.mark.parametrize("reads", READS)
