@@ -70,7 +70,7 @@ def test_the_page_has_every_task() -> None:
     for task, (steps, *options) in shown.items():
         preset, usual = preset_for("cpu", task), asdict(Recipe())
         assert steps == str(STEPS.get(task, usual["steps"]))
-        changed = {**preset.pcode, **asdict(preset.recipe)}
+        changed = {**preset.every, **preset.pcode, **asdict(preset.recipe)}
         changed = {k: v for k, v in changed.items() if k not in usual or v != usual[k]}
         changed = {k: str(v) for k, v in changed.items() if k != "steps"}
         assert dict(re.findall(r"`(\w+)=([^`]+)`", " ".join(options))) == changed
@@ -100,4 +100,4 @@ def test_a_job_trains_what_fit_trains_but_for_its_tables() -> None:
     job = Job(task="billiards2d", model="pcode")
     assert job.recipe == Recipe()
     options = preset_for(job.preset, job.task).options(PCODE)
-    assert set(options) == {"target_step"}
+    assert set(options) == {"target_step", "hidden"}

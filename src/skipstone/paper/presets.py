@@ -98,11 +98,20 @@ NOISE = {"shots": 0.12}
 PIXELS = ("pixels1d", "pixels2d")
 """The tasks that are images."""
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Smooth motion wants a smooth network. With rates to read, the RNN drifts.
+    "circles": {"activation": "silu", "reads": "values"},
+}
+"""Options of every model in the `cpu` preset."""
+
 _PCODE_OPTIONS: dict[str, dict[str, Any]] = {
+    "circles": {"reads": "motion"},
     # A shot is one action, at its beginning.
     "shots": {"control_effect": "update"},
     # Seen only at observations, a collision is met best at one.
     "billiards1d": {"whole_steps": True},
+    # It updates less often than the RNN, and may think longer: still less arithmetic per rollout.
+    "billiards2d": {"hidden": 192},
     "pixels1d": {"whole_steps": True},
     # What helps elsewhere has not been tried here, where a training takes long.
     "pixels2d": {"own_steps": 0.0, "reads": "values", "step_layers": 1},
@@ -125,4 +134,4 @@ def preset_for(name: str, task: str) -> Preset:
         pcode["tolerance"] = TOLERANCES[task]
     if task in TARGET_STEPS:
         pcode["target_step"] = TARGET_STEPS[task]
-    return replace(preset, recipe=recipe, pcode=pcode)
+    return replace(preset, recipe=recipe, every=OPTIONS.get(task, {}), pcode=pcode)
