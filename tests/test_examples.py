@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pages import ROOT, shape_of
+from tosses import simulated_tosses
 
 SCRIPTS = sorted(ROOT.glob("examples/*.py"))
 
@@ -33,26 +34,49 @@ def longer(script: Path) -> Any:
     return pytest.param(script, id=script.stem, marks=marks)
 
 
-def test_learning_a_task_runs_briefly(tmp_path: Path) -> None:
-    """With few steps and one episode, which is nothing learned but all that it does."""
-    code = (ROOT / "examples" / "learn_a_task.py").read_text(encoding="utf-8")
-    for usual, brief in (
-        ("steps=600", "steps=4"),
-        ("rollouts=300", "rollouts=12"),
-        ("range(1000, 1004)", "range(1000, 1001)"),
-    ):
+def briefly(name: str, folder: Path, shorter: dict[str, str]) -> Path:
+    """A script that does all that it does, with less of it, which is nothing learned."""
+    code = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    for usual, brief in shorter.items():
         assert code.count(usual) == 1
         code = code.replace(usual, brief)
-    script = tmp_path / "learn_a_task.py"
+    script = folder / f"{name}.py"
     script.write_text(code, encoding="utf-8")
-    test_it_prints_what_it_says(script, tmp_path)
+    return script
 
 
-@pytest.mark.parametrize("script", [longer(script) for script in SCRIPTS])
-def test_it_prints_what_it_says(script: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=600
+def test_learning_a_task_runs_briefly(tmp_path: Path) -> None:
+    shorter = {
+        "steps=600": "steps=4",
+        "rollouts=300": "rollouts=12",
+        "range(1000, 1004)": "range(1000, 1001)",
+    }
+    test_it_prints_what_it_says(briefly("learn_a_task", tmp_path, shorter), tmp_path)
+
+
+def test_a_cube_is_tossed_with_simulated_tosses(tmp_path: Path) -> None:
+    """The real ones are not shipped."""
+    simulated_tosses(10, 45).to_parquet(tmp_path / "cube_tosses.parquet")
+    brief = briefly("toss_a_cube", tmp_path, {"steps=600": "steps=4"})
+    test_it_prints_what_it_says(brief, tmp_path)
+
+
+def test_without_its_table_the_cube_says_where_to_get_it(tmp_path: Path) -> None:
+    script = ROOT / "examples" / "toss_a_cube.py"
+    done = run([str(script)], tmp_path)
+    assert done.returncode == 1
+    assert "contact-nets" in done.stderr
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=600
     )
+
+
+@pytest.mark.parametrize("script", [longer(each) for each in SCRIPTS if each.stem != "toss_a_cube"])
+def test_it_prints_what_it_says(script: Path, tmp_path: Path) -> None:
+    done = run([str(script)], tmp_path)
     assert done.returncode == 0, done.stderr
     assert shape_of(done.stdout) == shape_of(stated(script))
     pictures = {path.name: path.stat().st_size for path in tmp_path.glob("*.png")}
