@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Sequences
+from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Sequences, fit
 from skipstone.errors import InvalidInput
 
 VALUES = np.random.default_rng(0).normal(size=(3, 6, 2))
@@ -112,9 +112,19 @@ def of_paths() -> Calls:
     }
 
 
+def of_trainings() -> Calls:
+    """Arguments of `fit`."""
+    model: Any = MODELS["RNN"]
+    return {
+        "data must be Sequences": lambda: fit(model, VALUES, horizon=2),  # pyright: ignore
+        "data must describe": lambda: fit(model, PLAIN, PLAIN, data="mine"),  # pyright: ignore
+        "horizon, the observations to predict, must fit": lambda: fit(model, PLAIN, horizon=9),
+    }
+
+
 def main() -> None:
     """Print each call whose error is not the one that explains it."""
-    groups = [of_sequences(), of_configs(), of_paths()]
+    groups = [of_sequences(), of_configs(), of_paths(), of_trainings()]
     groups += [of_rollouts(model) for model in MODELS.values()]
     groups += [of_stepping(model) for name, model in MODELS.items() if name != "LatentODE"]
     for group in groups:

@@ -165,8 +165,8 @@ class Path(Labelled):
         if self.calibration is None:
             raise InvalidInput(
                 "intervals come from errors on data that the model has not seen; this path has "
-                "none. Before rolling out: skipstone.calibrate(model, sequences). A model of your "
-                "own hands them on: Path(..., calibration=self.calibration)."
+                "none. Before rolling out: skipstone.calibrate(model, sequences); on the command "
+                "line, train with skipstone fit --intervals."
             )
         queries, values = self._queries(t), self.evaluate(t)
         radius = self.calibration.radius(queries - self.start[:, None], coverage).to(values)

@@ -141,6 +141,8 @@ def test_a_single_long_log_needs_a_horizon(log: Path) -> None:
         ("fit log.csv {columns} --out r --set hidden=-3", "hidden must be"),
         ("fit log.csv {columns} --out r --steps 0", "steps must be"),
         ("fit log.csv {columns} --out r --horizon 0 --quiet", "horizon, the observations to"),
+        ("fit log.csv {columns} --out r --horizon 500 --quiet", "must fit into the data"),
+        ("fit header.csv {columns} --out r", "must have at least one row below its header"),
         ("fit log.csv --time time --values heat --out r", "has no column 'heat'"),
         ("fit log.csv --time room --values damp --out r", "must be ISO 8601"),
         ("compare log.csv {columns} --out r --model lstm", "there is no model 'lstm'"),
@@ -149,6 +151,7 @@ def test_a_single_long_log_needs_a_horizon(log: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(arguments: str, message: str, log: Path) -> None:
+    Path("header.csv").write_text(log.read_text(encoding="utf-8").splitlines()[0] + "\n")
     said = run_cli(*arguments.format(columns=" ".join(COLUMNS)).split())
     assert said.code == 2, said.out
     assert message in said.err

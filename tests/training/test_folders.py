@@ -156,7 +156,7 @@ def test_a_horizon_resumes_bit_for_bit(
     assert whole.result["validation_error"] == resumed.result["validation_error"]
 
 
-@pytest.mark.parametrize("horizon", [0, -1])
+@pytest.mark.parametrize("horizon", [0, -1, 500])
 def test_a_bad_horizon_is_explained(horizon: Any, data: Sequences) -> None:
     with pytest.raises(InvalidInput, match=re.escape("horizon, the observations to predict,")):
         fit(fresh(data), data, horizon=horizon, **OPTIONS)

@@ -185,7 +185,8 @@ class Model(nn.Module, ABC, Generic[_Config]):
             raise InvalidInput(
                 "this model was built for data without missing values; these have some (NaN). "
                 + (
-                    f"Build it with {name}.for_data(sequences, missing=True)."
+                    f"Build it with {name}.for_data(sequences, missing=True); on the command line, "
+                    "train with --set missing=true."
                     if self.takes_missing
                     else f"A {name} never takes any: fill them in."
                 )

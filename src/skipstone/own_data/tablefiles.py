@@ -96,10 +96,13 @@ def read_frame(path: Path) -> nw.DataFrame[Any]:
         raise InvalidInput(f"there must be a table to read; there is no file {path}.")
     read = nw.read_csv if path.suffix.lower() == ".csv" else nw.read_parquet
     try:
-        return read(str(path), backend=library)
+        frame = read(str(path), backend=library)
     except Exception as error:  # Each library has errors of its own.
         reason = str(error).strip().partition("\n")[0]
         raise InvalidInput(f"{path} must be a {path.suffix} table; {reason}") from None
+    if len(frame) == 0:
+        raise InvalidInput(f"{path} must have at least one row below its header; it has none.")
+    return frame
 
 
 def write_frame(frame: Any, path: Path) -> None:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -90,8 +90,10 @@ def fit(
     recipe = recipe or Recipe()
     check_hardware(device, devices, precision)
     require_seed(seed)
-    window = _window(model, horizon)
+    window = _window(model, train, horizon)
     train, validation = _parts(model, train, validation, window, seed)
+    if data is not None and not isinstance(data, Mapping):
+        raise InvalidInput(f"data must describe the sequences by name, a dict; got {data!r}.")
     source = {**(data or {}), **_fingerprints(train, validation)}
     config = _config(model, recipe, horizon=horizon, seed=seed, data=source)
     run = Run(_place(folder, devices))
@@ -118,11 +120,20 @@ def _config(model: Model[Any], recipe: Recipe, **more: Any) -> dict[str, Any]:
     return json.loads(json_text({**described, **more}, "the record of a training"))
 
 
-def _window(model: Model[Any], horizon: int | None) -> int | None:
+def _window(model: Model[Any], train: Sequences, horizon: int | None) -> int | None:
+    """Observations of a window. A sequence may be shorter, but not every one of them."""
     if horizon is None:
         return None
     require_number("horizon, the observations to predict,", horizon, 1, whole=True)
-    return model.config.num_context + int(horizon)
+    require_sequences(train)
+    longest, count = int(train.lengths.max()), model.config.num_context
+    if count + horizon > longest:
+        raise InvalidInput(
+            f"horizon, the observations to predict, must fit into the data: the longest sequence "
+            f"has {longest}, {count} of them to predict from; got {horizon}. Leave it out to train "
+            "on whole sequences."
+        )
+    return count + int(horizon)
 
 
 def _place(folder: str | Path | None, devices: int) -> Path:

@@ -204,7 +204,7 @@ def start_folder(folder: Path, config: dict[str, Any], overwrite: bool = False) 
         elif (before := Run(folder).config) != config:
             raise InvalidInput(
                 f"{folder} holds a run with another {' and '.join(_differing(before, config))}. "
-                "Choose another folder, or replace the run: overwrite=True."
+                "Choose another folder, or replace the run: overwrite=True, or --overwrite."
             )
         else:
             return
