@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -66,6 +67,15 @@ def test_windows_stand_side_by_side_unless_told_otherwise() -> None:
     assert windows.values[..., 0].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert windows.times.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert list(windows.ids) == ["a", "a"]  # pyright: ignore[reportArgumentType]
+
+
+def test_a_gap_is_ten_times_the_usual_time_unless_told_otherwise() -> None:
+    data = log([[1.0, 1.0, 10.0, 1.0, 11.0, 1.0, 1.0]])
+    assert data.windows(4).values[..., 0].tolist() == [[0, 1, 2, 3]]
+    assert data.windows(3).values[..., 0].tolist() == [[0, 1, 2], [5, 6, 7]]
+    crossing = data.windows(8, max_gap=math.inf)
+    assert crossing.values[..., 0].tolist() == [list(range(8))]
+    assert len(log([[], []]).windows(1)) == 2  # One observation each, and no time between any.
 
 
 def test_gaps_of_datetimes_are_timedeltas() -> None:
@@ -193,7 +203,10 @@ def test_names_that_do_not_fit_are_explained() -> None:
         ),
         (lambda: batch.windows(0), "length, the observations of a window, must be at least 1"),
         (lambda: batch.windows(2, 0), "stride, the observations from window to window, must be"),
-        (lambda: batch.windows(9), "a window has 9 observations; the longest stretch has 4. Use a"),
+        (
+            lambda: batch.windows(9),
+            "a window has 9 observations; the longest stretch",
+        ),
         (lambda: batch.windows(2, 1, timedelta(1)), "max_gap must be a number for these times"),
         (lambda: batch.split_by_time(-1), "none is before -1."),
         (lambda: batch.split_by_time(99), "all are before 99."),

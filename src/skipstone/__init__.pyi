@@ -1,6 +1,5 @@
 from . import planning as planning
 from . import testing as testing
-from .drawing.plots import plot as plot
 from .errors import InvalidInput as InvalidInput
 from .evaluation.calibrate import calibrate as calibrate
 from .evaluation.estimate import Estimate as Estimate

@@ -296,12 +296,12 @@ class Sequences(Labelled):
     def windows(self, length: int, stride: int | None = None, max_gap: Any = None) -> Sequences:
         """Windows of `length` observations, one every `stride`, by default side by side.
 
-        None crosses a gap longer than `max_gap`, a timedelta or a number in model time: a sequence
-        is cut there, and windows begin anew. What is shorter than a window is left out. Windows
-        keep the id of their sequence (its number if there are no ids), so that `split` keeps them
-        together.
+        None crosses a gap longer than `max_gap`, a timedelta or a number in model time, by default
+        `cutting.GAP` times the median: a sequence is cut there, and windows begin anew. What is
+        shorter than a window is left out. Windows keep the id of their sequence (its number if
+        there are no ids), so that `split` keeps them together.
         """
-        gap = None if max_gap is None else self.clock.length("max_gap", max_gap)
+        gap = cutting.longest_gap(self.times, self.mask, self.clock, max_gap)
         stride = length if stride is None else stride
         rows, starts = cutting.window_places(self.times, self.mask, length, stride, gap)
         index = starts[:, None] + torch.arange(length, device=starts.device)

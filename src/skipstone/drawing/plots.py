@@ -28,7 +28,10 @@ MOMENTS = 400
 
 @styled
 def plot(
-    thing: Any, observed: Sequences | None = None, most: int = 6, interval: float | None = None
+    thing: Any,
+    observed: Sequences | None = None,
+    most: int = 6,
+    interval: float | None = None,
 ) -> Figure:
     """Draw sequences or a path over time: a panel for each of the first `most`, a line per feature.
 
@@ -37,8 +40,6 @@ def plot(
     crosses: the context, or what happened in the end.
     """
     require_number("most, the number of panels,", most, 1, whole=True)
-    if not isinstance(thing, Sequences | Path):
-        raise InvalidInput(f"a plot is of Sequences or a Path; got {type(thing).__name__}.")
     if interval is not None and not isinstance(thing, Path):
         raise InvalidInput("intervals are those of a Path; got Sequences. Leave interval out.")
     if observed is not None and len(observed) != len(thing):

@@ -164,6 +164,13 @@ class Labelled(ABC):
         """How times map to the stamps of the table that they came from."""
         return self.about.clock
 
+    def plot(self, **options: Any) -> Any:
+        """A figure of the first few over time, a line per feature; see `drawing.plots.plot`."""
+        # The one import upwards: drawing needs matplotlib, and reading data must not.
+        from skipstone.drawing.plots import plot
+
+        return plot(self, **options)
+
     def model_times(self, stamps: Any) -> Tensor:
         """Model times of one stamp, `(batch,)`, or of several, `(batch, time)`.
 

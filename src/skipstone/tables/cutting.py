@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -14,6 +15,10 @@ from torch import Tensor
 from skipstone.checking import as_array, as_entries
 from skipstone.errors import InvalidInput, require_number, require_seed, shortened
 from skipstone.tables.clock import Clock, is_stamp
+
+GAP = 10.0
+"""Times the median time between two observations from which there is a gap between two, unless it
+is told otherwise."""
 
 
 def split_rows(
@@ -88,7 +93,7 @@ def window_places(
     mask: Bool[Tensor, "batch time"],
     length: int,
     stride: int,
-    max_gap: float | None,
+    max_gap: float,
 ) -> tuple[Int[Tensor, " windows"], Int[Tensor, " windows"]]:
     """The sequence and the first observation of each window.
 
@@ -100,8 +105,7 @@ def window_places(
     index = torch.arange(times.shape[1], device=times.device).expand_as(times)
     begins = torch.zeros_like(mask)
     begins[:, 0] = True
-    if max_gap is not None:
-        begins[:, 1:] = times.diff(dim=1) > max_gap
+    begins[:, 1:] = times.diff(dim=1) > max_gap
     first = torch.where(begins, index, 0).cummax(dim=1).values
     # Just after the last observation of a piece: where the next one begins, or the sequence ends.
     ends = mask.sum(1, keepdim=True)
@@ -111,10 +115,10 @@ def window_places(
     rows, starts = (((index - first) % stride == 0) & (index <= stop - length)).nonzero().T
     if len(rows) == 0:
         longest = int((stop - first).max())
-        gaps = "" if max_gap is None else f" without a gap above {max_gap:g}"
+        gaps = "" if max_gap == math.inf else f" without a gap above {max_gap:g}"
         raise InvalidInput(
             f"a window has {length} observations; the longest stretch{gaps} has {longest}. Use a "
-            "shorter length" + ("." if max_gap is None else ", or a larger max_gap.")
+            "shorter length" + ("." if max_gap == math.inf else ", or a larger max_gap.")
         )
     return rows, starts
 
@@ -209,6 +213,15 @@ def median_gap(times: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch tim
             "a spacing needs a sequence of at least two observations; every sequence here has one."
         )
     return float(gaps.median())
+
+
+def longest_gap(
+    times: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"], clock: Clock, given: Any
+) -> float:
+    """The longest time between two observations that is not a gap: as given, or by the median."""
+    if given is not None:
+        return math.inf if given == math.inf else clock.length("max_gap", given)
+    return GAP * median_gap(times, mask) if bool(mask[:, 1:].any()) else math.inf
 
 
 def check_kinds(parts: Any, kind: type) -> None:
