@@ -200,7 +200,7 @@ class SkipstoneForecaster(BaseForecaster):
         starts = 0 if kept is None else int((kept.lengths - window + 1).clamp(min=0).sum())
         if kept is None or not starts:
             return data, None
-        return train, kept.windows(window, stride=max(1, starts // CALIBRATED), max_gap=float("inf"))
+        return train, kept.windows(window, stride=max(1, starts // CALIBRATED), max_gap=np.inf)
 
     def _check_fh(self, fh: Any, pred_int: bool = False) -> Any:
         """Check a horizon. sktime counts moments in steps, which irregular stamps do not have."""
