@@ -12,7 +12,7 @@ from torch import Tensor
 from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, even_ends, updates_in_turn
+from skipstone.models.intervals import EvenModel, updates_in_turn
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -20,9 +20,7 @@ from skipstone.models.typing import (
     Elapsed,
     Encoded,
     Inputs,
-    Lengths,
     State,
-    Values,
 )
 
 
@@ -72,10 +70,6 @@ class CfC(EvenModel[CfCConfig]):
     ) -> Float[Tensor, "batch time hidden"]:
         """Update by update."""
         return updates_in_turn(self.update, self.initial_state(len(encoded)), encoded)
-
-    def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
-        """Prediction at the end, and the encoder input made of it."""
-        return even_ends(segments, lengths, self.config)
 
 
 def _cell(hidden: int) -> Any:

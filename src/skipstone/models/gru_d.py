@@ -18,7 +18,7 @@ from skipstone.models.arithmetic import (
 )
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, even_ends, updates_in_turn
+from skipstone.models.intervals import EvenModel, EvenSegments, updates_in_turn
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -103,7 +103,7 @@ class GRUD(EvenModel[GRUDConfig]):
 
     def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
         """Prediction at the end, and the encoder input made of it."""
-        predicted, inputs = even_ends(segments, lengths, self.config)
+        predicted, inputs = super().ends(segments, lengths)
         return predicted, torch.cat([inputs, lengths[:, None].expand_as(predicted)], dim=1)
 
 

@@ -29,6 +29,7 @@ from skipstone.models.typing import (
     BatchMask,
     BatchTimes,
     BatchValues,
+    Inputs,
     Lengths,
     State,
     Values,
@@ -171,6 +172,12 @@ class EvenModel(IntervalModel[_Config]):
         moved = self.displacement(self.features(state), values, lengths)
         return EvenSegments(values, moved, lengths), 0
 
+    def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
+        """Prediction at the end, and the encoder input made of it."""
+        displacement = segments.displacement
+        predicted = segments.values + displacement
+        return predicted, prediction_inputs(predicted, displacement, lengths, self.config)
+
     def predict(
         self,
         segments: EvenSegments,
@@ -181,14 +188,6 @@ class EvenModel(IntervalModel[_Config]):
         """Predictions of a path; nothing is integrated."""
         fraction = offsets / segments.lengths[index]
         return segments.values[index] + fraction[..., None] * segments.displacement[index], 0
-
-
-def even_ends(
-    segments: EvenSegments, lengths: Lengths, config: ModelConfig
-) -> tuple[Values, Float[Tensor, "rows input"]]:
-    """Predictions at the ends of segments, and the encoder inputs made of them."""
-    predicted = segments.values + segments.displacement
-    return predicted, prediction_inputs(predicted, segments.displacement, lengths, config)
 
 
 def updates_in_turn(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, even_ends
+from skipstone.models.intervals import EvenModel
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -20,9 +20,7 @@ from skipstone.models.typing import (
     Elapsed,
     Encoded,
     Inputs,
-    Lengths,
     State,
-    Values,
 )
 
 
@@ -75,7 +73,3 @@ class RNN(EvenModel[RNNConfig]):
     ) -> Float[Tensor, "batch time hidden"]:
         """By the fused layer."""
         return self.cell(encoded)[0]
-
-    def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
-        """Prediction at the end, and the encoder input made of it."""
-        return even_ends(segments, lengths, self.config)

@@ -15,7 +15,7 @@ from skipstone.errors import InvalidInput, require_number
 from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
-from skipstone.models.intervals import EvenModel, EvenSegments, even_ends
+from skipstone.models.intervals import EvenModel
 from skipstone.models.typing import (
     BatchTimes,
     BatchValues,
@@ -23,9 +23,7 @@ from skipstone.models.typing import (
     Elapsed,
     Encoded,
     Inputs,
-    Lengths,
     State,
-    Values,
 )
 
 TIMESCALES = (0.01, 0.3)
@@ -110,10 +108,6 @@ class StateSpace(EvenModel[StateSpaceConfig]):
             moved = torch.stack(states, dim=1)
             features = block.output(torch.cat([moved.real, moved.imag], dim=2), features)
         return features
-
-    def ends(self, segments: EvenSegments, lengths: Lengths) -> tuple[Values, Inputs]:
-        """Prediction at the end, and the encoder input made of it."""
-        return even_ends(segments, lengths, self.config)
 
 
 class _Block(nn.Module):
