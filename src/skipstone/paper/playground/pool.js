@@ -137,7 +137,7 @@ class Pool extends Player {
     this.pause();
     this.stop();
     this.seek(0);
-    this.stop = inSlices(this.search(this.example));
+    this.stop = inSlices(this.search(this.example), () => this.show());
   }
 
   *search(example) {
@@ -151,7 +151,6 @@ class Pool extends Player {
       candidates.push({ rows: made.rows, strength: 0, full });
       for (const one of candidates) one.strength += FADE * (one.full - one.strength);
       this.say(`${count} of ${this.planner.rollouts} shots imagined, ${updates} updates`, false);
-      this.show();
     };
     const best = yield* planShot(this.model, this.scene, this.table, found, this.planner);
     this.setup.balls[CUE] = { ...this.setup.balls[CUE], velocity: best.shot };
