@@ -190,6 +190,10 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      "2.0 in row 0. Sort it: {sort}."),
     ({"t": [2.0, 1.0, 2.0]}, {}, "an id must have one row at a time; id 'a', row 2 has 2.0, as row "
      '0. Drop one, or say which counts: duplicates="first", "last" or "mean".'),
+    ({"t": [2.0, 1.0, 1.5]}, {"id": None}, "Sort it: {sort}; or, if rows are of several sequences, "
+     "name the column that says which: id=..."),
+    ({"t": [1.0, 1.0, 1.5]}, {"id": None}, '"mean"; or, if rows are of several sequences, name the '
+     "column that says which: id=..."),
     ({"x": [1.0, None, 3.0]}, {}, "all values of sequence 1 are NaN. Drop it."),
     ({"x": [1.0, None, 3.0], "y": [1.0, 2.0, 3.0]}, {"values": "y", "controls": "x"},
      "controls must be finite; id 'b', row 1 has nan in column 'x'. Fill it in."),

@@ -102,6 +102,8 @@ def test_fit_again_returns_the_run_and_other_data_are_refused(log: Path) -> None
     assert fitted("--overwrite").code == 0
     listed = run_cli("runs", "runs").out
     assert re.search(r"x +warmth, damp +3 ", listed)
+    assert "validation" in listed
+    assert "test MSE" not in listed, "own data have no test set: no empty columns"
 
 
 def test_compare_prints_one_table(log: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_horizon_trains_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", [PCODE, RNN])
 def test_a_horizon_resumes_bit_for_bit(
-    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     logs = random_batch(0, [60, 8, 90], dtype=torch.float32)
     whole = fit(fresh(logs, kind), logs, folder=tmp_path / "whole", horizon=6, **OPTIONS)
@@ -151,7 +151,9 @@ def test_a_horizon_resumes_bit_for_bit(
         patch.setattr(trainee.Trainee, "training_step", interrupt)
         with pytest.raises(KeyboardInterrupt, match="stopped after step 3"):
             fit(fresh(logs, kind), logs, folder=tmp_path / "cut", horizon=6, **OPTIONS)
-    resumed = fit(fresh(logs, kind), logs, folder=tmp_path / "cut", horizon=6, **OPTIONS)
+    shown = {**OPTIONS, "progress": True}
+    resumed = fit(fresh(logs, kind), logs, folder=tmp_path / "cut", horizon=6, **shown)
+    assert f"resuming the training in {tmp_path / 'cut'}" in capsys.readouterr().err
     assert all(torch.equal(weights(whole)[n], w) for n, w in weights(resumed).items())
     assert whole.result["validation_error"] == resumed.result["validation_error"]
 

@@ -27,6 +27,12 @@ class Rows(NamedTuple):
         row = f"row {self.row[at]}"
         return row if self.ids is None else f"id {self.ids[self.sequence[at]]!r}, {row}"
 
+    @property
+    def or_name_ids(self) -> str:
+        """A second cure where times go back or repeat: several sequences in a table without ids."""
+        several = "; or, if rows are of several sequences, name the column that says which: id=..."
+        return several if self.ids is None else ""
+
     def keep(self, at: Int[np.ndarray, " kept"]) -> Rows:
         """Some of the rows."""
         return Rows(self.row[at], self.sequence[at], self.ids)
@@ -100,7 +106,7 @@ def check_order(
         raise InvalidInput(
             f"times must increase within an id; {rows.place(at)} has {_shown(stamps, rows, at)} "
             f"after {_shown(stamps, rows, at - 1)} in row {rows.row[at - 1]}. "
-            f"Sort it: {_how_to_sort(stamps)}."
+            f"Sort it: {_how_to_sort(stamps)}{rows.or_name_ids}."
         )
     repeated = same & np.append(False, ticks[1:] == ticks[:-1])
     if strict and repeated.any():
@@ -108,7 +114,7 @@ def check_order(
         raise InvalidInput(
             f"an id must have one row at a time; {rows.place(at)} has "
             f"{_shown(stamps, rows, at)}, as row {rows.row[at - 1]}. Drop one, or say which counts:"
-            ' duplicates="first", "last" or "mean".'
+            f' duplicates="first", "last" or "mean"{rows.or_name_ids}.'
         )
     return repeated
 

@@ -190,6 +190,8 @@ def _train_shown(
 ) -> None:
     """Train with a progress bar, or with a function that is told."""
     model.calibration = None  # Of other weights.
+    if progress is True and (run.folder / CHECKPOINT).is_file():
+        print(f"resuming the training in {run.folder}", file=sys.stderr)
     with show_progress(progress is True) as bar:
         show = bar if isinstance(progress, bool) else progress
         _train(model, objective, validation, run, options, show)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ def runs_table(root: Path) -> Table:
     columns = ["run", "data", "steps", "minutes", "validation", "test MSE", "sample MSE", "step"]
     if any(row[2].endswith("*") for row in rows):
         notes.append("* only its numbers are kept")
+    used = [any(cells) for cells in zip(*rows, strict=True)]  # Own data have no test set.
+    columns, *rows = ([*compress(cells, used)] for cells in (columns, *rows))
     return text_table(columns, rows, "\n".join(notes) or None, words=2)
 
 
