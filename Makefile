@@ -51,7 +51,7 @@ bench-jax: $(READY)
 	$(BIN)/python -m benchmarks.bench
 	$(BIN)/python -m benchmarks.bench $(ONE_THREAD)
 
-# About 10 hours on one core; stop it at any time, and start it again to go on. The cube's tosses are
+# About 8 hours on one core; stop it at any time, and start it again to go on. The cube's tosses are
 # not shipped (docs/real-data.md); without them the rest is done.
 CUBE ?= data/cube_tosses.parquet
 JOBS ?= 1

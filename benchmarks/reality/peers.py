@@ -24,6 +24,8 @@ class Peer:
 
     kind: type[Model[Any]]
     cost: float
+    seeds: int = 3
+    """How often it is trained, at most: one that takes long is trained once."""
 
     @property
     def title(self) -> str:
@@ -34,12 +36,12 @@ class Peer:
 PEERS: dict[str, Peer] = {
     "pcode": Peer(PCODE, 0.8),
     "rnn": Peer(RNN, 1.0),
-    "odernn": Peer(ODERNN, 4.5),
+    "odernn": Peer(ODERNN, 4.5, seeds=1),
     "cfc": Peer(CfC, 1.5),
     "grud": Peer(GRUD, 1.3),
     "timeaware": Peer(TimeAware, 1.1),
     "statespace": Peer(StateSpace, 1.3),
-    "event": Peer(EventODE, 16.0),
+    "event": Peer(EventODE, 16.0, seeds=1),
 }
 """All that are trained, by name."""
 

@@ -49,13 +49,19 @@ def plan(
             for name in data or PROBLEMS:
                 for peer in peers_of(PROBLEMS[name]):
                     wanted = not peers or peer in peers
-                    once = peer == NAIVE or budget == "seconds"
-                    if not wanted or seed >= (1 if once else PROBLEMS[name].seeds):
+                    if not wanted or seed >= _times(peer, name, budget):
                         continue
                     if peer == NAIVE and budget == "seconds":
                         continue
                     trials.append(Trial(name, peer, seed, budget))
     return trials
+
+
+def _times(peer: str, name: str, budget: str) -> int:
+    """How many seeds a peer is trained with."""
+    if peer == NAIVE or budget == "seconds":
+        return 1
+    return min(PROBLEMS[name].seeds, PEERS[peer].seeds)
 
 
 def expected_seconds(trial: Trial) -> float:

@@ -329,7 +329,8 @@ def test_a_training_that_dies_while_it_finishes_ends_the_same(
 def test_bad_arguments_are_explained(data: Sequences, tmp_path: Path) -> None:
     for change, message in [
         ({"device": "tpu9"}, 'device must be "auto" or "cpu"; got \'tpu9\''),
-        ({"devices": 0}, "devices must be at least 1; got 0"),
+        ({"devices": 0}, f"devices must be at least 1 and at most {os.cpu_count()}; got 0"),
+        ({"devices": 1_000_000}, f"at most {os.cpu_count()}; got 1000000"),
         ({"precision": "8"}, 'precision must be "32-true", "bf16-mixed" or "16-mixed"; got \'8\''),
         ({"seed": -1}, "seed must be a whole number, zero or more"),
     ]:

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from os import cpu_count
 from pathlib import Path
 from typing import Any
 
@@ -301,7 +302,10 @@ def check_hardware(device: str, devices: int, precision: str) -> None:
     available += ["cuda"] if torch.cuda.is_available() else []
     available += ["mps"] if torch.backends.mps.is_available() else []
     require_choice("device", device, available)
-    require_number("devices", devices, 1, whole=True)
+    has = (
+        torch.cuda.device_count() if torch.cuda.is_available() and device != "cpu" else cpu_count()
+    )
+    require_number("devices", devices, 1, most=has or 1, whole=True)  # What the machine has.
     require_choice("precision", precision, _PRECISIONS)
 
 
