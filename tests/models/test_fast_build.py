@@ -68,6 +68,39 @@ def test_a_compiler_that_fails_is_named(
     assert not list(fresh.glob("*.so"))
 
 
+def test_without_a_place_for_it_everything_works_and_says_so_once(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv(build.SWITCH, raising=False)
+    monkeypatch.setenv("CXX", "true")
+    (fresh / "file").touch()
+    monkeypatch.setattr(build, "cache_folder", lambda: fresh / "file" / "native")
+    model, batch = small_pcode(0), random_batch(0, [9, 6])
+    for _ in range(2):
+        model.rollout(batch.tail(4), float(batch.ends.max()) + 1)
+        model.float().loss(batch)
+        model.double()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    for words in ("native must be a place", "readable path", "XDG_CACHE_HOME", build.SWITCH):
+        assert words in said(caplog)
+
+
+def test_a_damaged_library_is_built_again(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = fresh / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho built > "$2"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    path = build._built("float")
+    assert path.read_text() == "built\n"
+    stamp = path.stat().st_ino
+    assert build._built("float").stat().st_ino == stamp
+    path.write_text("guilt\n")
+    assert build._built("float").read_text() == "built\n"
+    path.with_suffix(".sha256").unlink()  # Of a process that was killed, or of an older version.
+    stamp = path.stat().st_ino
+    assert build._built("float").stat().st_ino != stamp
+
+
 def test_the_fast_path_can_be_turned_off(
     fresh: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

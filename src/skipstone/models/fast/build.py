@@ -22,7 +22,8 @@ from collections.abc import Iterator
 import platformdirs
 import torch
 
-from skipstone.files import make_folder, replacing
+from skipstone.errors import InvalidInput
+from skipstone.files import make_folder, replacing, write_text
 
 SWITCH = "SKIPSTONE_FAST"
 """Environment variable that turns the fast path off with 0."""
@@ -50,14 +51,20 @@ def library(dtype: torch.dtype) -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(str(_built(PRECISIONS[dtype])))
-    except (BuildFailed, OSError) as error:
-        _say(
-            logging.WARNING,
-            f"PC-ODEs run on the readable path, which is slower, because {error}. For the fast "
-            "path install a C++ compiler, g++ or clang++, and run "
-            f"`python -m skipstone.models.fast`. {SWITCH}=0 turns this message off.",
-        )
-        return None
+    except BuildFailed as error:
+        _say(logging.WARNING, _slower(error, "install a C++ compiler, g++ or clang++"))
+    except (InvalidInput, OSError) as error:  # Nowhere to keep it, or not to be run from there.
+        folder = "a folder that can be written to and run from"
+        _say(logging.WARNING, _slower(error, f"set XDG_CACHE_HOME to {folder}"))
+    return None
+
+
+def _slower(error: Exception, remedy: str) -> str:
+    return (
+        "PC-ODEs run on the readable path, which is slower, because of this: "
+        f"{str(error).rstrip('.')}. For the fast path {remedy}, and run `python -m "
+        f"skipstone.models.fast`. {SWITCH}=0 turns this message off."
+    )
 
 
 @functools.cache
@@ -67,15 +74,31 @@ def _say(level: int, message: str) -> None:
 
 
 def _built(precision: str) -> pathlib.Path:
-    """The file of the library; built unless it is there."""
+    """The file of the library; built unless it is there, as it was built."""
     compiler = _compiler()
     path = cache_folder() / f"{precision}-{_key(compiler)}.so"
-    if path.exists():
+    if _is_whole(path):
         return path
     with _lock(path.with_suffix(".lock")):
-        if not path.exists():  # Another process may have built it in the meantime.
+        if not _is_whole(path):  # Another process may have built it in the meantime.
             compile_library(precision, path)
+            write_text(_checksum_of(path), _sha256(path))
     return path
+
+
+def _is_whole(path: pathlib.Path) -> bool:
+    """Whether a library has the bytes that were built: a damaged one can crash, or compute
+    something else."""
+    checksum = _checksum_of(path)
+    return path.is_file() and checksum.is_file() and checksum.read_bytes() == _sha256(path).encode()
+
+
+def _checksum_of(path: pathlib.Path) -> pathlib.Path:
+    return path.with_suffix(".sha256")
+
+
+def _sha256(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def cache_folder() -> pathlib.Path:
