@@ -125,6 +125,15 @@ def remove_file(path: Path) -> None:
         raise _unwritable(path, error) from error
 
 
+def move_file(path: Path, to: Path) -> None:
+    """Give a file that is on the disk another name in its folder, in place of what has that."""
+    try:
+        os.replace(path, to)
+        _sync_folder(to.parent)
+    except OSError as error:
+        raise _unwritable(to, error) from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, atomically."""
     write_bytes(path, text.encode())

@@ -3,7 +3,10 @@ nothing."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
+import os
 import re
 import shutil
 import time
@@ -62,6 +65,59 @@ def test_weights_of_another_folder_are_refused(folder: Path, tmp_path: Path) -> 
     edit_json(folder / "config.json", lambda config: config.pop("weights_sha256"))
     with pytest.raises(InvalidInput, match="is not the file that was written with this folder"):
         load(folder)
+
+
+def test_a_save_that_is_killed_leaves_the_former_model_or_the_new_one(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every change of a name: models with other weights, and with the same ones but another
+    config; each with a calibration of its own, or with none."""
+    plain, changed, other = small(time_unit=0.5), small(time_unit=0.25), small(dim=3)
+    for size, model in enumerate((plain, changed), 1):
+        model.calibration = Calibration(torch.full((99, 3, 2), float(size)), torch.arange(1.0, 4.0))
+    replace = os.replace
+    left = 0
+
+    def dying(source: Any, target: Any) -> None:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        replace(source, target)
+
+    for before, after in itertools.permutations((plain, changed, other), 2):
+        for count in itertools.count(1):  # The first is that of the lock.
+            place = tmp_path / "place"
+            shutil.rmtree(place, ignore_errors=True)
+            before.save(place)
+            left = count
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "replace", dying)
+                with contextlib.suppress(KeyboardInterrupt):
+                    after.save(place)
+            found = load(place)
+            assert any(is_same(found, each) for each in (before, after))
+            if left:
+                assert is_same(found, after)
+                break
+            other.save(place)
+            assert is_same(load(place), other)
+            assert {path.name for path in place.iterdir()} == {
+                ".lock",
+                "config.json",
+                "weights.safetensors",
+            }
+
+
+def is_same(one: Any, other: Any) -> bool:
+    kept = one.calibration.quantiles.max() if one.calibration else None
+    return (
+        one.config == other.config
+        and all(
+            torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True)
+        )
+        and kept == (other.calibration.quantiles.max() if other.calibration else None)
+    )
 
 
 def test_a_damaged_calibration_is_refused(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,16 @@ def cut_short(path: Path) -> None:
 def test_damaged_runs_are_explained(run: Run, damage: Any, message: str) -> None:
     damage(run)
     with pytest.raises(InvalidInput, match=re.escape(message)):
+        load(run.folder)
+
+
+def test_weights_of_another_training_are_refused(run: Run, data: Sequences, tmp_path: Path) -> None:
+    """Also where no result says which they are, as in the folder of a training that diverged."""
+    (run.folder / "result.json").unlink()
+    load(run.folder)
+    other = fit(fresh(RNN, data), data, folder=tmp_path / "other", **{**OPTIONS, "seed": 1})
+    shutil.copy(other.folder / "weights.safetensors", run.folder)
+    with pytest.raises(InvalidInput, match="is not the file that was written with this folder"):
         load(run.folder)
 
 

@@ -18,6 +18,7 @@ class ConfigRecord(TypedDict):
     format: int
     model: ModelRecord
     weights_sha256: NotRequired[str]
+    calibration_sha256: NotRequired[str | None]
 
 
 class ResultRecord(TypedDict):

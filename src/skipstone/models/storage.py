@@ -6,7 +6,9 @@ compared with its weights before anything of its size is allocated.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,13 @@ import torch
 
 from skipstone.calibration import Calibration
 from skipstone.errors import InvalidInput
-from skipstone.files import remove_file
+from skipstone.files import move_file, read_bytes, remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model
 from skipstone.models.registry import find_kind, kind_of
 from skipstone.models.schemas import ConfigRecord, ResultRecord
 from skipstone.models.sizes import build_sized
-from skipstone.models.tensors import TensorFile, open_tensors, read_tensors, write_tensors
+from skipstone.models.tensors import TensorFile, open_tensors, write_tensors
 from skipstone.records import json_text, read_sealed, require_fields, seal_of, write_sealed
 
 FORMAT = 4
@@ -28,6 +30,16 @@ FORMAT = 4
 
 CONFIG, WEIGHTS, RESULT = "config.json", "weights.safetensors", "result.json"
 CALIBRATION = "calibration.safetensors"
+
+NAMES = {
+    "weights_sha256": (WEIGHTS, "weights.next.safetensors"),
+    "calibration_sha256": (CALIBRATION, "calibration.next.safetensors"),
+}
+"""By the entry of a config that decides which file counts: its name, and the one under which a
+save first writes it."""
+
+TRAINING = "training"
+"""What a file of weights, or a checkpoint, calls the checksum of the config of its training."""
 
 
 def describe_model(model: Model[Any]) -> dict[str, Any]:
@@ -44,24 +56,57 @@ def model_from(described: dict[str, Any]) -> Model[Any]:
 
 
 def save_model(model: Model[Any], folder: Path) -> None:
-    """Write a model's config, weights and calibration.
+    """Write a model's config, weights and calibration: a kill leaves the former model or this one.
 
     The folder of a training keeps its record: there, only a calibration of its very model is added.
     """
     with locked(folder, "write to"):
-        if (folder / CONFIG).is_file() and "recipe" in read_config(folder):
+        before = read_config(folder) if (folder / CONFIG).is_file() else {}
+        if "recipe" in before:
             checksum = _require_trained_here(model, folder)
-        else:
-            content = {"format": FORMAT, "model": describe_model(model)}
-            json_text(content, CONFIG)  # Fails now, not when the weights are there.
-            checksum = write_tensors(folder / WEIGHTS, model.state_dict(), {})
-            write_sealed(folder / CONFIG, {**content, "weights_sha256": checksum})
-        if model.calibration is None:
-            remove_file(folder / CALIBRATION)
+            if _write_calibration(model, folder / CALIBRATION, checksum) is None:
+                remove_file(folder / CALIBRATION)
             return
-        found = model.calibration
-        tensors = {"quantiles": found.quantiles, "edges": found.edges}
-        write_tensors(folder / CALIBRATION, tensors, {"weights_sha256": checksum})
+        content = {"format": FORMAT, "model": describe_model(model)}
+        json_text(content, CONFIG)  # Fails now, not when the weights are there.
+        _settle(folder, before)
+        weights, calibration = (folder / beside for _, beside in NAMES.values())
+        checksum = write_tensors(weights, model.state_dict(), {})
+        content["weights_sha256"] = checksum
+        content["calibration_sha256"] = _write_calibration(model, calibration, checksum)
+        write_sealed(folder / CONFIG, content)  # From here on it is this model.
+        _settle(folder, content)
+
+
+def _write_calibration(model: Model[Any], path: Path, weights_sha256: str) -> str | None:
+    """Write the quantiles of a model's errors, if it has any; return the file's checksum."""
+    if model.calibration is None:
+        return None
+    tensors = {"quantiles": model.calibration.quantiles, "edges": model.calibration.edges}
+    return write_tensors(path, tensors, {"weights_sha256": weights_sha256})
+
+
+def _settle(folder: Path, config: dict[str, Any]) -> None:
+    """Give what a save has written its final name if the config is of it, and remove the rest."""
+    for entry, (name, beside) in NAMES.items():
+        coming = folder / beside
+        if coming.is_file() and sha256(read_bytes(coming)).hexdigest() == config.get(entry):
+            move_file(coming, folder / name)
+        remove_file(coming)
+        if config.get(entry, "unknown") is None:
+            remove_file(folder / name)
+
+
+def _open_own(folder: Path, config: dict[str, Any], entry: str) -> TensorFile | None:
+    """The weights or the calibration of a folder; None if it has none. After a save was killed
+    they may not have got their final names yet."""
+    name, beside = NAMES[entry]
+    expected = config.get(entry, "unknown")
+    with suppress(InvalidInput):
+        if (file := open_tensors(folder / beside)).sha256 == expected:
+            return file
+    is_there = expected is not None and (folder / name).is_file()
+    return open_tensors(folder / name) if is_there else None
 
 
 def _require_trained_here(model: Model[Any], folder: Path) -> str:
@@ -81,16 +126,20 @@ def _require_trained_here(model: Model[Any], folder: Path) -> str:
     return file.sha256
 
 
-def _load_calibration(folder: Path, weights_sha256: str) -> Calibration | None:
+def _load_calibration(
+    folder: Path, config: dict[str, Any], weights_sha256: str
+) -> Calibration | None:
     """The quantiles of a model's errors, if the folder has any, and they are of these weights."""
-    path = folder / CALIBRATION
-    if not path.is_file():
+    file = _open_own(folder, config, "calibration_sha256")
+    if file is None:
         return None
-    tensors, notes = read_tensors(path)
-    if notes.get("weights_sha256") != weights_sha256 or not {"quantiles", "edges"} <= set(tensors):
+    own = file.sealed and file.notes.get("weights_sha256") == weights_sha256
+    own = own and config.get("calibration_sha256") in (None, file.sha256)
+    tensors = file.tensors() if own else {}
+    if not {"quantiles", "edges"} <= set(tensors):
         raise InvalidInput(
-            f"{path} must be of the weights beside it; it is of others. Remove it, and calibrate "
-            "again: skipstone.calibrate(model, sequences)."
+            f"{file.path} must be of the weights beside it; it is of others. Remove it, and "
+            "calibrate again: skipstone.calibrate(model, sequences)."
         )
     return Calibration(tensors["quantiles"], tensors["edges"])
 
@@ -132,20 +181,27 @@ def load(folder: str | Path) -> Model[Any]:
 
 def load_hashed(folder: Path) -> tuple[Model[Any], str]:
     """The trained model of a folder, and the checksum of the very weights that it has."""
-    config, path = read_config(folder), folder / WEIGHTS
-    if not path.is_file():
+    config = read_config(folder)
+    weights = _open_own(folder, config, "weights_sha256")
+    if weights is None:
         raise InvalidInput(f"{folder} has no {WEIGHTS}: {_why_no_weights(folder)}.")
-    file = open_tensors(path)
+    _require_own(weights, folder, config)
+    model = _with_weights(config["model"], weights)
+    model.calibration = _load_calibration(folder, config, weights.sha256)
+    return model.eval(), weights.sha256
+
+
+def _require_own(weights: TensorFile, folder: Path, config: dict[str, Any]) -> None:
+    """Raise unless weights are those that a folder was written with."""
     finished = (folder / RESULT).is_file()
     expected = read_result(folder)["weights_sha256"] if finished else config.get("weights_sha256")
-    if (expected is None and not file.sealed) or expected not in (None, file.sha256):
+    # The weights of a training that ended early have no result to say so: they name it themselves.
+    own = weights.notes.get(TRAINING) == seal_of(config) and weights.sealed
+    if not own if expected is None else expected != weights.sha256:
         raise InvalidInput(
-            f"{path} is not the file that was written with this folder (its checksum differs): it "
-            "was cut short, edited or replaced. Copy it again."
+            f"{weights.path} is not the file that was written with this folder (its checksum, or "
+            "that of its training, differs): it was cut short, edited or replaced. Copy it again."
         )
-    model = _with_weights(config["model"], file)
-    model.calibration = _load_calibration(folder, file.sha256)
-    return model.eval(), file.sha256
 
 
 def _with_weights(described: dict[str, Any], file: TensorFile) -> Model[Any]:

@@ -31,7 +31,7 @@ from skipstone.errors import InvalidInput, require_choice, require_number, requi
 from skipstone.files import remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model, require_sequences
-from skipstone.models.storage import FORMAT, RESULT, WEIGHTS, describe_model
+from skipstone.models.storage import FORMAT, RESULT, TRAINING, WEIGHTS, describe_model
 from skipstone.models.tensors import write_tensors
 from skipstone.records import json_text, write_sealed
 from skipstone.sequences import Sequences
@@ -261,8 +261,8 @@ def _quiet_lightning() -> Iterator[None]:
 def _finish(trainee: Any, run: Run, source: dict[str, Any]) -> None:
     """Write the best weights and the result, then drop the checkpoint."""
     state = trainee.state
-    kind = run.config["model"]["kind"]
-    checksum = write_tensors(run.folder / WEIGHTS, state.best_weights, {"kind": kind})
+    notes = {TRAINING: trainee.identity}
+    checksum = write_tensors(run.folder / WEIGHTS, state.best_weights, notes)
     trainee.model.load_state_dict(state.best_weights)
     result = {
         "format": FORMAT,

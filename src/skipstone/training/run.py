@@ -18,8 +18,8 @@ from skipstone.errors import InvalidInput
 from skipstone.files import read_bytes, remove_file
 from skipstone.models.base import Model
 from skipstone.models.storage import (
-    CALIBRATION,
     CONFIG,
+    NAMES,
     RESULT,
     WEIGHTS,
     load,
@@ -220,6 +220,7 @@ def _differing(before: dict[str, Any], config: dict[str, Any]) -> list[str]:
 def _clear(folder: Path) -> None:
     """Remove the files of a run but its config, and nothing else that lies beside them."""
     # The result first: without it the folder holds a training that has not finished.
-    for name in (RESULT, EVALUATION, CHECKPOINT, CALIBRATION, WEIGHTS, METRICS):
+    models = [name for names in NAMES.values() for name in names]
+    for name in (RESULT, EVALUATION, CHECKPOINT, *models, METRICS):
         remove_file(folder / name)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

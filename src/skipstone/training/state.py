@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput
 from skipstone.files import write_text
+from skipstone.models.storage import TRAINING
 from skipstone.models.tensors import read_tensors, write_tensors
 from skipstone.records import parse_json, require_schema
 from skipstone.training.schemas import ProgressRecord
@@ -103,7 +104,7 @@ def save_checkpoint(
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
     progress = json.dumps(state.numbers(), allow_nan=False)
-    write_tensors(path, tensors, {"training": training, "progress": progress})
+    write_tensors(path, tensors, {TRAINING: training, "progress": progress})
 
 
 def load_checkpoint(
@@ -111,7 +112,7 @@ def load_checkpoint(
 ) -> TrainingState:
     """Put weights and optimiser back as they were, and return where the training stood."""
     tensors, notes = read_tensors(path)
-    if notes.get("training") != training:
+    if notes.get(TRAINING) != training:
         raise InvalidInput(
             f"{path} must be of the training beside it; it is of another. Copy it again, or remove "
             "it to start over."

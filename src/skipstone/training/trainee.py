@@ -21,7 +21,7 @@ from skipstone.console import Progress
 from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Model
 from skipstone.models.learning import Losses
-from skipstone.models.storage import WEIGHTS
+from skipstone.models.storage import TRAINING, WEIGHTS
 from skipstone.models.tensors import write_tensors
 from skipstone.sequences import Sequences
 from skipstone.training.objective import Objective, check_loss, share_of_mean
@@ -140,7 +140,7 @@ class Trainee(lightning.LightningModule):
         if not self.state.best_weights or not self.trainer.is_global_zero:
             return "No weights were kept, since nothing had been validated yet."
         weights = self.checkpoint.with_name(WEIGHTS)
-        write_tensors(weights, self.state.best_weights, {})
+        write_tensors(weights, self.state.best_weights, {TRAINING: self.identity})
         return f"The best weights, from step {self.state.best_step}, are in {weights}."
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
