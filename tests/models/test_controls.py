@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -115,6 +116,21 @@ def test_controls_of_any_layout_are_the_same(change: Any) -> None:
     plain = model().rollout(context(), 9.0, controls=(times, values))
     same = model().rollout(context(), 9.0, controls=(change(times), change(values)))
     assert torch.equal(plain.evaluate(9.0), same.evaluate(9.0))
+
+
+def test_stamps_since_1970_are_not_taken_for_model_time() -> None:
+    start = 1_700_000_000_000_000_000
+    frame = pd.DataFrame({"t": start + np.arange(4), "x": np.arange(4.0), "u": np.zeros(4)})
+    counted = Sequences.from_table(frame, time="t", values=["x"], controls=["u"])
+    rolled = small_pcode(0, dim=1, control=1)
+    stamps, levels = start + np.array([5, 6]), np.ones((2, 1))
+    with pytest.raises(InvalidInput, match=r"the first is 1\.7e\+18 and until is 9\. Convert"):
+        rolled.rollout(counted, 9.0, (stamps, levels))
+    one, other = (
+        rolled.rollout(counted, 9.0, (times, levels)).evaluate(9.0)
+        for times in (counted.model_times(stamps), np.array([5, 6]))
+    )
+    assert torch.equal(one, other)
 
 
 def test_a_function_is_not_asked_for_more_controls_than_fit() -> None:

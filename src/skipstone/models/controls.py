@@ -181,13 +181,13 @@ def changes(values: Float[Tensor, "batch time control"]) -> Tensor:
     return torch.cat([torch.zeros_like(changed[:, :1]), changed], dim=1)
 
 
-def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> tuple[Any, Any]:
+def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> tuple[Tensor, Any]:
     """Controls in any of their forms as times and values.
 
     Without times, the first holds from one interval after the context on, the second from the next.
     """
     if isinstance(controls, tuple | list) and len(controls) == 2:
-        return controls[0], controls[1]
+        return _given_times(controls[0], context, until), controls[1]
     if callable(controls):
         wanted = float(((until - context.ends) / unit).max())
         if wanted * len(context) > MOST_STEPS:
@@ -212,12 +212,25 @@ def _as_pair(controls: Any, context: Sequences, unit: float, until: Lengths) -> 
     return times, controls(times) if callable(controls) else controls
 
 
-def _checked(controls: tuple[Any, Any], context: Sequences) -> tuple[Tensor, Tensor]:
-    """Times and values of controls, checked to lie after the context."""
-    times, values = controls
+def _given_times(times: Any, context: Sequences, until: Lengths) -> Tensor:
+    """Times of controls in model time."""
     if not isinstance(times, Tensor) and is_stamp(times):
-        times = context.model_times(times)
+        return context.model_times(times)
     times = as_times(times, "times of controls").to(context.times)
+    counted = context.clock.origins is not None and times.ndim in (1, 2) and times.numel() > 0
+    # Integers since 1970, say: none of them would ever hold, and nobody would notice.
+    if counted and bool((times > until.max()).all()):
+        raise InvalidInput(
+            "times of controls that are numbers count from each sequence's first stamp, and must "
+            f"begin before the end of the rollout; the first is {times.min().item():.13g} and "
+            f"until is {until.max().item():.13g}. Convert stamps: context.model_times(stamps)."
+        )
+    return times
+
+
+def _checked(controls: tuple[Tensor, Any], context: Sequences) -> tuple[Tensor, Tensor]:
+    """Times and values of controls, checked to lie after the context."""
+    times, values = controls[0].to(context.times), controls[1]
     values = as_values(values, "controls", None).to(context.values)
     shape = (len(context), times.shape[-1] if times.ndim else 0, context.control_dim)
     if tuple(values.shape) not in (shape, shape[1:]) or times.ndim not in (1, 2):
