@@ -30,6 +30,12 @@ _jaxtyped = jaxtyping.jaxtyped
 _ARRAYS = (torch.Tensor, np.ndarray)
 
 
+def _is_known(args: Iterable[Any]) -> bool:
+    """Whether all shapes are numbers: an export has sizes that cannot be compared."""
+    tensors = [a for a in args if isinstance(a, torch.Tensor)]
+    return all(type(size) is int for tensor in tensors for size in tensor.shape)
+
+
 def _key(function: Callable[..., Any], args: Iterable[Any]) -> tuple[Any, ...]:
     """What a check depends on: shapes and dtypes of arrays, the types of anything else."""
     return function, *[(a.shape, a.dtype) if isinstance(a, _ARRAYS) else type(a) for a in args]
@@ -44,6 +50,8 @@ def _sparing(function: Any, typechecker: Callable[..., Any]) -> Any:
     def call(*args: Any, **options: Any) -> Any:
         if jaxtyping.config.jaxtyping_disable:
             return function(*args, **options)
+        if not _is_known([*args, *options.values()]):
+            return checked(*args, **options)
         key = _key(function, args)
         if options:
             key += (*options, *_key(function, options.values()))

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -20,6 +21,7 @@ from skipstone.integrations import onnx as exporter
 from skipstone.integrations import onnx_rollout
 from skipstone.integrations.onnx import export_onnx
 from skipstone.integrations.onnx_rollout import OnnxModel, OnnxPath
+from skipstone.models.limits import MOST_UPDATES
 from skipstone.path import Path as TorchPath
 from skipstone.path import Status
 
@@ -98,7 +100,22 @@ def test_steps_and_limits_are_those_of_torch(name: str, exported: Any) -> None:
             mine = np.minimum(ours.knots, ours.end[:, None])
             np.testing.assert_allclose(ours.evaluate(mine, side), expected, rtol=1e-4, atol=1e-4)
     assert onnx_rollout.MAX_UPDATES == Status.MAX_UPDATES
+    assert onnx_rollout.MOST_UPDATES == MOST_UPDATES
     assert onnx_rollout.FORMAT == exporter.FOLDER_FORMAT
+
+
+def test_every_rollout_ends(exported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless told, after as many updates as one by torch: times may be in another unit."""
+    monkeypatch.setattr("skipstone.integrations.onnx_rollout.model.MOST_UPDATES", 20)
+    loaded, far = OnnxModel(exported("RNN")[1]), {**CONTEXT, "until": [1e9, 2.0]}
+    with pytest.warns(UserWarning, match="1 of 2 trajectories stopped after 20 updates, before"):
+        path = loaded.rollout(**far)
+    assert path.status.tolist() == [onnx_rollout.MAX_UPDATES, 0]
+    assert path.num_updates[0] == 20
+    with pytest.raises(ValueError, match="It stopped after 20 updates: raise max_updates"):
+        path.evaluate(1e8)
+    # No warning where somebody asked for it.
+    assert loaded.rollout(**far, max_updates=30).num_updates[0] == 30
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -123,9 +140,9 @@ def test_files_hold_plain_operators_and_nothing_of_this_machine(name: str, expor
 
 
 def test_it_runs_where_there_is_no_torch(exported: Any, tmp_path: Path) -> None:
-    """The file alone, copied, in an interpreter that can import neither torch nor skipstone."""
+    """The folder alone, copied, in an interpreter that can import neither torch nor skipstone."""
     model, folder = exported("driven")
-    shutil.copy(inspect.getfile(onnx_rollout), tmp_path / "rollout.py")
+    shutil.copytree(Path(inspect.getfile(onnx_rollout)).parent, tmp_path / "rollout")
     context = context_of(model, 3)
     assert context.controls is not None
     parts = context.times, context.values, context.controls
@@ -155,6 +172,21 @@ def test_an_export_that_is_wrong_is_refused(
     monkeypatch.setattr(exporter, "_as_onnx", lambda graph, inputs: written)
     with pytest.raises(InvalidInput, match="'context' must agree with torch within 1e-05"):
         export_onnx(trained_like(SETTINGS["RNN"][0], seed=5), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_before_all_is_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse_the_last(name: str, *_: Any) -> None:
+        assert list(tmp_path.iterdir()) == []
+        if name == "query":
+            raise InvalidInput("it is off")
+
+    monkeypatch.setattr(exporter, "_as_onnx", lambda graph, inputs: b"")
+    monkeypatch.setattr(exporter, "_require_agreement", refuse_the_last)
+    with pytest.raises(InvalidInput, match="it is off"):
+        export_onnx(trained_like(SETTINGS["RNN"][0]), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -203,12 +235,17 @@ CONTEXT = {"times": np.arange(2.0), "values": np.zeros((2, 2, 2)), "until": 5.0}
         ("RNN", {"until": [5.0, np.nan]}, "trajectory 1 ends at 1 and until is nan"),
         ("RNN", {"times": np.arange(3.0)}, r"times must have shape .2, 2.*got .3,"),
         ("RNN", {"until": [5.0] * 3}, r"until must have shape .2,.*got .3,"),
-        ("RNN", {"step": 0.0}, "step must be above 0"),
-        ("RNN", {"max_updates": 0}, "max_updates must be above 0"),
+        ("RNN", {"until": "soon"}, "until must be numbers that nest evenly; got others"),
+        ("RNN", {"step": 0.0}, "step must be a finite number above 0; got 0.0"),
+        ("RNN", {"step": "1"}, "step must be a finite number above 0; got '1'"),
+        ("RNN", {"max_updates": 0}, "max_updates must be a whole number above 0; got 0"),
+        ("RNN", {"max_updates": 2.5}, "max_updates must be a whole number above 0; got 2.5"),
+        ("RNN", {"max_updates": True}, "max_updates must be a whole number above 0; got True"),
         ("RNN", {"controls": np.zeros((2, 2, 1))}, r"shape \(2, 2, 0\)"),
         ("RNN", {"later": ([4.0], np.zeros((1, 1)))}, "takes none"),
         ("driven", {}, r"shape \(2, 2, 2\)"),
         ("driven", {"controls": np.full((2, 2, 2), np.nan)}, "finite numbers"),
+        ("driven", {"controls": np.full((2, 2, 2), "x")}, "finite numbers"),
         (
             "driven",
             {"controls": 1, "later": ([4.0], np.zeros((2, 1)))},
@@ -222,8 +259,14 @@ CONTEXT = {"times": np.arange(2.0), "values": np.zeros((2, 2, 2)), "until": 5.0}
     ],
 )
 def test_bad_input_is_answered_by_a_value_error(
-    name: str, changed: dict[str, Any], message: str, exported: Any
+    name: str,
+    changed: dict[str, Any],
+    message: str,
+    exported: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Where it is used nobody checks annotations.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     given = {**CONTEXT, **changed}
     if isinstance(given.get("controls"), int):
         given["controls"] = np.zeros((2, 2, 2))
@@ -235,6 +278,8 @@ def test_a_path_answers_inside_its_range_alone(exported: Any) -> None:
     path = OnnxModel(exported("RNN")[1]).rollout(**CONTEXT)
     assert path.evaluate(4.2).shape == (2, 2)
     assert path.evaluate([3.0, 4.0, 5.0]).shape == (2, 3, 2)
+    assert path.evaluate([]).shape == (2, 0, 2)
+    assert repr(path).startswith("OnnxPath(batch=2, start=1, end=5, updates per row=")
     for times, message in [
         (5.1, "covers .1, 5. and was asked for 5.1"),
         (np.zeros((3, 1)), r"shape .2, 1.*got .3, 1."),
@@ -258,6 +303,33 @@ def test_other_folders_are_refused(exported: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no rollout\.json"):
         OnnxModel(tmp_path)
     content = json.loads((exported("RNN")[1] / "rollout.json").read_text())
-    (tmp_path / "rollout.json").write_text(json.dumps({**content, "format": 99}))
-    with pytest.raises(ValueError, match="must have format 1; it has 99"):
-        OnnxModel(tmp_path)
+    damaged: list[tuple[bytes, str]] = [
+        (json.dumps({**content, "format": 99}).encode(), "must have format 2; it has 99"),
+        (b"[]", "must have format 2; it has None"),
+        (b"{", "must be JSON; it is not"),
+        (b"\xff\xfe\x00", "must be JSON; it is not"),
+        (b"[" * 100_000, "must be JSON; it is not"),
+        (b'{"format": 2}', "must have dim, control, num_context"),
+        (json.dumps({**content, "scale": 2.0}).encode(), "must have scale, as export_onnx"),
+        (json.dumps({**content, "center": [None]}).encode(), "must have center, as export_onnx"),
+    ]
+    for written, message in damaged:
+        (tmp_path / "rollout.json").write_bytes(written)
+        with pytest.raises(ValueError, match=message) as raised:
+            OnnxModel(tmp_path)
+        assert "\n" not in str(raised.value)
+
+
+def test_graphs_are_those_that_were_written(exported: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "copied"
+    shutil.copytree(exported("RNN")[1], folder)
+    whole = (folder / "step.onnx").read_bytes()
+    for written in (whole[:-1], b"", (folder / "query.onnx").read_bytes()):
+        (folder / "step.onnx").write_bytes(written)
+        with pytest.raises(ValueError, match=r"step\.onnx is not the file that was written"):
+            OnnxModel(folder)
+    (folder / "step.onnx").unlink()
+    with pytest.raises(ValueError, match=r"must have step\.onnx; it has not"):
+        OnnxModel(folder)
+    with pytest.raises(ValueError, match="threads must be a whole number above 0; got 0"):
+        OnnxModel(folder, threads=0)

@@ -146,6 +146,9 @@ class FixedRollout(nn.Module):
 
     What a rollout decides row by row, when to stop, is decided by `updates` here: rows that have
     arrived stand still. Times that are not reached are NaN.
+
+    A row's last query is its `until`, where the last segment is cut off. Where a moment's
+    prediction must not depend on the others asked for, end every row's queries with a fixed time.
     """
 
     center: Tensor

@@ -1,4 +1,4 @@
-"""ONNX: models that step, as files that `onnx_rollout.py` rolls out without torch.
+"""ONNX: models that step, as files that `onnx_rollout` rolls out without torch.
 
 pip install 'skipstone[onnx]'
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import importlib.util
 import logging
 import pathlib
@@ -20,14 +21,14 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from skipstone.errors import InvalidInput
-from skipstone.files import make_folder, replacing
+from skipstone.files import make_folder, write_bytes
 from skipstone.integrations.exporting import ContextReader, Query, Stepper, as_exportable
 from skipstone.models.base import Model, SteppingModel
 from skipstone.models.controls import SAME_TIME
 from skipstone.records import write_json
 
-FOLDER_FORMAT = 1
-"""Number of the folder's format, which `onnx_rollout.py` checks."""
+FOLDER_FORMAT = 2
+"""Number of the folder's format, which `onnx_rollout` checks."""
 
 AGREEMENT = 1e-5
 """Largest difference from torch that an exported graph may have, relative to numbers of size one:
@@ -41,28 +42,35 @@ def export_onnx(model: Model[Any], folder: str | pathlib.Path) -> pathlib.Path:
     """Write a model as ONNX: `context.onnx`, `step.onnx`, `query.onnx` and `rollout.json`.
 
     For any number of rows. Scaling, missing values, whole steps and controls are in there; a
-    calibration is not. Each graph is compared with torch before it is written. Roll out with
+    calibration is not. Each graph is compared with torch before any is written. Roll out with
     `skipstone.integrations.onnx_rollout.OnnxModel(folder)`.
     """
     _require_installed()
     stepping = as_exportable(model)
     folder = pathlib.Path(folder)
-    make_folder(folder)
+    make_folder(folder)  # What cannot be written to is said before the work.
     copied = copy.deepcopy(stepping).cpu().eval().requires_grad_(False)
     graphs: dict[str, nn.Module] = {
         "context": ContextReader(copied),
         "step": Stepper(copied),
         "query": Query(copied),
     }
-    with torch.no_grad():
-        for name, graph in graphs.items():
-            written = _as_onnx(graph, example_inputs(copied, name, rows=5))
-            for rows in ROWS:
-                _require_agreement(name, written, graph, example_inputs(copied, name, rows))
-            with replacing(folder / f"{name}.onnx") as beside:
-                beside.write_bytes(written)
-    write_json(folder / "rollout.json", _described(copied))
+    written = {name: _checked_graph(copied, name, graph) for name, graph in graphs.items()}
+    # A folder that is written over has a description of other graphs until all of it is there.
+    for name, content in written.items():
+        write_bytes(folder / f"{name}.onnx", content)
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in written.items()}
+    write_json(folder / "rollout.json", {**_described(copied), "graphs": checksums})
     return folder
+
+
+@torch.no_grad()
+def _checked_graph(model: SteppingModel[Any], name: str, graph: nn.Module) -> bytes:
+    """A graph as ONNX, if onnxruntime computes with it what torch does."""
+    written = _as_onnx(graph, example_inputs(model, name, rows=5))
+    for rows in ROWS:
+        _require_agreement(name, written, graph, example_inputs(model, name, rows))
+    return written
 
 
 def _require_installed() -> None:
@@ -195,6 +203,6 @@ def _require_agreement(
         if not off <= AGREEMENT:
             raise InvalidInput(
                 f"the graph {name!r} must agree with torch within {AGREEMENT:g}; onnxruntime is "
-                f"off by {off:.2g} for {len(inputs['values'])} rows. Nothing was written for it; "
+                f"off by {off:.2g} for {len(inputs['values'])} rows. Nothing was written; "
                 "try the versions of torch, onnxscript and onnxruntime in constraints.txt."
             )
