@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,7 +127,7 @@ def test_irregular_stamps_take_moments_and_lengths_of_time_but_no_steps() -> Non
     after = forecaster.predict(pd.to_timedelta([3, 50], unit="h"))
     pd.testing.assert_series_equal(at, after)
     assert list(at.index) == list(moments)
-    rule = re.escape("a horizon in steps needs a time index with a frequency")
+    rule = r"in steps needs a time index with a frequency; .* of y has none.*y\.asfreq\("
     with pytest.raises(ValueError, match=rule):
         forecaster.predict([1, 2])
     with pytest.raises(ValueError, match=rule):
@@ -213,7 +214,7 @@ def test_quantiles_are_ends_of_the_conformal_intervals() -> None:
     assert (wide["a", 0.8, "lower"] <= found["a", 0.25]).all()
     with pytest.raises(ValueError, match="intervals reach as far as their calibration did"):
         forecaster.predict_interval([6], coverage=0.5)
-    with pytest.raises(ValueError, match="intervals come from errors on data"):
+    with pytest.raises(ValueError, match=r"Fit with intervals=0\.2 \(now 0\)"):
         tiny(intervals=0).fit(y).predict_interval(fh)
 
 
@@ -261,11 +262,16 @@ def test_values_may_be_missing() -> None:
         ({"horizon": 0}, "horizon, the observations to predict, must be at least 1; got 0."),
         ({"steps": 0}, "steps must be at least 1; got 0."),
         ({"random_state": -1}, "seed must be a whole number, zero or more"),
+        ({"options": "hidden"}, "options must be a dictionary, such as {"),
         ({"options": {"hiden": 4}}, "Did you mean hidden?"),
         ({"options": {"num_context": 50}}, "at least 51 observations"),
     ],
 )
-def test_settings_that_break_a_rule(settings: dict[str, Any], rule: str) -> None:
+def test_settings_that_break_a_rule(
+    settings: dict[str, Any], rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A user's annotations are checked by nobody.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=re.escape(rule)) as raised:
         tiny(**settings).fit(pd.Series(wave()))
     assert raised.type is InvalidInput
@@ -278,10 +284,85 @@ def test_data_that_break_a_rule() -> None:
     forecaster = tiny().pretrain(panel(days()))
     with pytest.raises(ValueError, match="times must be datetimes, as those that the model was"):
         forecaster.fit(pd.Series(wave()))
-    with pytest.raises(ValueError, match="takes 1 features and 0 controls; the data have 2 and 0"):
-        forecaster.fit(pd.DataFrame({"a": y, "b": y}))
-    with pytest.raises(ValueError, match="must have the columns that it had in fit, 0; it has 1"):
+    for wrong, names in ((pd.DataFrame({"a": y, "b": y}), "'a', 'b'"), (y.rename("b"), "'b'")):
+        rule = f"y must have the columns .* trained on, .'a'., in any order; it has .{names}"
+        with pytest.raises(ValueError, match=rule):
+            forecaster.fit(wrong)
+    with pytest.raises(ValueError, match=r"X must have the columns .* \[\], .* it has \['u'\]"):
         forecaster.fit(y).predict([1], pd.DataFrame({"u": [1.0]}, index=days(41)[40:]))
+
+
+def test_errors_use_the_names_and_rows_of_the_user() -> None:
+    y, several = pd.DataFrame({"warmth": wave()}, index=days()), panel(days())
     X = pd.DataFrame({"u": np.where(np.arange(40) == 7, np.nan, 1.0)}, index=days())
-    with pytest.raises(ValueError, match="x0"):
-        tiny().fit(y, X)
+    with pytest.raises(ValueError, match=r"X must be finite; it has nan at 2026-01-08.* 'u'"):
+        sequences_of(y, X)
+    inputs = pd.DataFrame({"u": 1.0}, index=several.index)
+    inputs.iloc[[0, 40]] = np.nan  # Nothing reads the first of a series.
+    sequences_of(several, inputs)
+    inputs.iloc[47] = np.inf
+    with pytest.raises(ValueError, match="X must be finite; 'i1' has inf at 2026-01-08"):
+        sequences_of(several, inputs)
+    several.iloc[43] = np.inf
+    with pytest.raises(ValueError, match="id 'i1', row 43 has inf in column 'a'"):
+        sequences_of(several)
+    # Names that would be the same are told apart.
+    named = sequences_of(y.set_axis(["time"], axis=1), X.fillna(0.0).set_axis(["time"], axis=1))
+    assert (named.dim, named.control_dim) == (1, 1)
+
+
+def test_columns_go_by_their_names() -> None:
+    y = pd.DataFrame({"a": wave(), "b": 2 + wave(start=1.0)}, index=days())
+    X = pd.DataFrame({"u": wave(45, 2.0), "v": wave(45, 3.0)}, index=days(45))
+    forecaster = tiny(horizon=3, intervals=0.5)
+    forecaster.pretrain(*(pd.concat({"one": part}, names=["instance"]) for part in (y, X[:40])))
+    usual = forecaster.fit(y, X[:40]).predict([1, 2], X[40:])
+    bounds = forecaster.predict_interval([1, 2], X[40:], coverage=0.1)
+    forecaster.fit(y[["b", "a"]][:30], X[["v", "u"]][:30])
+    forecaster.update(y[["b", "a"]][30:], X[["v", "u"]][30:40], update_params=False)
+    turned = forecaster.predict([1, 2], X[["v", "u"]][40:])
+    assert list(turned.columns) == ["b", "a"]
+    pd.testing.assert_frame_equal(turned[["a", "b"]], usual)
+    again = forecaster.predict_interval([1, 2], X[["v", "u"]][40:], coverage=0.1)
+    pd.testing.assert_frame_equal(again[["a", "b"]], bounds)
+    with pytest.raises(ValueError, match=r"X must have the columns .* it has \['u', 'w'\]"):
+        forecaster.predict([1], X[40:].rename(columns={"v": "w"}))
+    # What was never named has a place alone.
+    plain = forecaster.fit(y.set_axis([0, 1], axis=1), X[:40]).predict([1, 2], X[40:])
+    np.testing.assert_array_equal(plain, usual)
+
+
+@pytest.mark.parametrize("model", ["pcode", "rnn"])
+def test_a_moment_has_one_forecast_whatever_else_is_asked_for(model: str) -> None:
+    forecaster = tiny(model=model, horizon=4).fit(pd.Series(wave(), index=days()))
+    every = forecaster.predict(list(range(1, 12)))
+    for steps in ([2], [4], [1, 3], [5, 6], [7], [11]):
+        pd.testing.assert_series_equal(
+            forecaster.predict(steps), every.iloc[[step - 1 for step in steps]], check_freq=False
+        )
+
+
+def test_steps_count_from_the_end_of_each_series() -> None:
+    """As those of forecasters that sktime runs series by series."""
+    y = pd.concat({"long": panel(days(), 1).loc["i0"], "short": panel(days(20), 1).loc["i0"]})
+    forecaster = tiny().fit(y)
+    found = forecaster.predict([1, 3])
+    assert list(found.loc["long"].index) == [days(43)[40], days(43)[42]]
+    assert list(found.loc["short"].index) == [days(43)[20], days(43)[22]]
+    alone = SkipstoneForecaster(model=forecaster.model_, horizon=5).fit(y.loc["short"])
+    np.testing.assert_allclose(alone.predict([1, 3]), found.loc["short"], rtol=1e-5)
+    counted = pd.concat({name: y.loc[name].reset_index(drop=True) for name in ("long", "short")})
+    assert list(tiny().fit(counted).predict([2]).index) == [("long", 41), ("short", 21)]
+    odd = pd.concat({"long": y.loc["long"], "odd": panel(irregular(), 1).loc["i0"]})
+    with pytest.raises(ValueError, match="with a frequency; that of 'odd' has none"):
+        tiny().fit(odd).predict([1])
+    lengths = tiny().fit(odd).predict(pd.to_timedelta([24], unit="h"))
+    assert list(lengths.index.get_level_values(1)) == [
+        odd.loc[name].index[-1] + pd.Timedelta("24h") for name in ("long", "odd")
+    ]
+
+
+def test_without_a_random_state_trainings_differ() -> None:
+    y = pd.Series(wave(), index=days())
+    one, other = (tiny(random_state=None).fit(y).predict([1]) for _ in range(2))
+    assert one.iloc[0] != other.iloc[0]

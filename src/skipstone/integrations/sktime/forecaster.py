@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_number, require_seed
+from skipstone.errors import InvalidInput, require_number, require_seed, shortened
 from skipstone.evaluation.calibrate import calibrate
 from skipstone.models.base import Model
 from skipstone.models.registry import BASELINE, MODELS, RECOMMENDED
@@ -21,6 +21,16 @@ from skipstone.training.cuts import FEW, keep_apart, keep_targets
 from skipstone.training.in_memory import train_in_memory
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import Recipe
+
+from .series import (
+    Frame,
+    align_columns,
+    framed,
+    later_controls,
+    model_times,
+    moments_after,
+    sequences_of,
+)
 
 try:
     from sktime.datatypes import update_data
@@ -35,7 +45,7 @@ CALIBRATED = 1_000
 
 _MIDDLE = 1e-9  # Coverage of the median: anything below is rounding.
 
-Rows = pd.DataFrame  # Of one series, by time, or of several, by instance and time.
+_SAME = 1e-6  # Times this close, as a share of the horizon, are the same.
 
 
 class SkipstoneForecaster(BaseForecaster):
@@ -44,7 +54,11 @@ class SkipstoneForecaster(BaseForecaster):
     `pretrain(panel)` trains on many series, and `fit(y)` then only sets the context. Without it,
     `fit` trains on `y`. On irregular time stamps a horizon is given in moments. `X` are controls,
     of which `X[t]` holds over the time up to `t`. Intervals are split-conformal, from data that are
-    kept apart; see `skipstone.calibrate`.
+    kept apart; see `skipstone.calibrate`. Columns go by their names, in any order.
+
+    A rollout cuts its last segment off where it ends. So that a moment has one forecast, whatever
+    else is asked for, rollouts end `horizon` observations after the data, or at the first multiple
+    of that which a moment needs.
 
     Parameters
     ----------
@@ -63,8 +77,8 @@ class SkipstoneForecaster(BaseForecaster):
         end of each. 0 trains on all, without intervals.
     options : dict, optional
         Settings of the model, such as `{"hidden": 64, "num_context": 8}`.
-    random_state : int, default=0
-        Seed of weights, windows and exploration.
+    random_state : int or None, default=0
+        Seed of weights, windows and exploration; None draws another for each training.
 
     Examples
     --------
@@ -108,7 +122,7 @@ class SkipstoneForecaster(BaseForecaster):
         learning_rate: float = 6e-3,
         intervals: float = 0.2,
         options: dict[str, Any] | None = None,
-        random_state: int = 0,
+        random_state: int | None = 0,
     ):
         self.model = model
         self.horizon = horizon
@@ -128,46 +142,68 @@ class SkipstoneForecaster(BaseForecaster):
         small = {"horizon": 5, "steps": 2, "batch_size": 4, "options": tiny}
         return [small, {**small, "model": BASELINE, "intervals": 0.5, "random_state": 1}]
 
-    def _pretrain(self, y: Rows, X: Rows | None = None, fh: Any = None) -> SkipstoneForecaster:
+    def _pretrain(self, y: Frame, X: Frame | None = None, fh: Any = None) -> SkipstoneForecaster:
         given = self.model if isinstance(self.model, Model) else None
-        self._learn(sequences_of(y, X), given)
+        self._learn(y, X, given)
         return self
 
     def _pretrain_update(
-        self, y: Rows, X: Rows | None = None, fh: Any = None
+        self, y: Frame, X: Frame | None = None, fh: Any = None
     ) -> SkipstoneForecaster:
-        self._learn(sequences_of(y, X), self.model_)
+        self._learn(*self._aligned(y, X), self.model_)
         return self
 
-    def _fit(self, y: Rows, X: Rows | None, fh: Any) -> SkipstoneForecaster:
-        self._seen = y, X
+    def _fit(self, y: Frame, X: Frame | None, fh: Any) -> SkipstoneForecaster:
+        self._check_settings()
         self._trained_here = False
         if not hasattr(self, "model_"):
             if isinstance(self.model, Model):
                 self.model_, self.times_ = copy.deepcopy(self.model).eval(), None
+                self.columns_ = _columns(y, X)
             else:
-                self._learn(sequences_of(y, X), None)
+                self._learn(y, X, None)
                 self._trained_here = True
+        self._seen, self._shown = self._aligned(y, X), y.columns
+        order = self._seen[0].columns.get_indexer(y.columns)
+        # Without names, in the order of the training.
+        self._order = order if (order >= 0).all() else np.arange(len(order))
         # What cannot be predicted from is said here, not later.
         self.model_.prepare_context(self._context(None)[0])
+        if self._fh is not None:
+            self._moments(self._fh)
         return self
 
     def _update(
-        self, y: Rows, X: Rows | None = None, update_params: bool = True
+        self, y: Frame, X: Frame | None = None, update_params: bool = True
     ) -> SkipstoneForecaster:
         """Move the context on, and go on training if the data before were trained on."""
-        before, controls = self._seen
-        self._seen = update_data(before, y), update_data(controls, X)
+        before, (y, X) = self._seen, self._aligned(y, X)
+        self._seen = update_data(before[0], y), update_data(before[1], X)
         if update_params and self._trained_here:
-            self._learn(sequences_of(*self._seen), self.model_)
+            self._learn(*self._seen, self.model_)
         return self
 
-    def _learn(self, data: Sequences, start: Model[Any] | None) -> None:
-        """Train a model, new or from a trained one, and make its intervals."""
+    def _aligned(self, y: Frame, X: Frame | None) -> tuple[Frame, Frame | None]:
+        """Data with the columns in the order of the training."""
+        trained, controls = self.columns_
+        return align_columns(y, trained, "y"), X if X is None else align_columns(X, controls, "X")
+
+    def _check_settings(self) -> None:
         require_number("intervals, a share of the data,", self.intervals, 0, below=1)
         require_number("horizon, the observations to predict,", self.horizon, 1, whole=True)
-        require_seed(self.random_state)
-        seed = int(self.random_state)
+        if self.random_state is not None:
+            require_seed(self.random_state)
+        if not isinstance(self.options, dict | None):
+            raise InvalidInput(
+                'options must be a dictionary, such as {"hidden": 64}; got '
+                f"{shortened(self.options)}."
+            )
+
+    def _learn(self, y: Frame, X: Frame | None, start: Model[Any] | None) -> None:
+        """Train a model, new or from a trained one, and make its intervals."""
+        self._check_settings()
+        data, seed = sequences_of(y, X), self.random_state
+        seed = int(np.random.default_rng().integers(2**31) if seed is None else seed)
         recipe = Recipe(
             steps=self.steps, batch_size=self.batch_size, learning_rate=self.learning_rate
         )
@@ -178,7 +214,7 @@ class SkipstoneForecaster(BaseForecaster):
         train_in_memory(model, Objective(train, recipe, seed, context + self.horizon))
         if kept is not None:
             calibrate(model, kept)
-        self.model_, self.times_ = model, data.clock.kind
+        self.model_, self.times_, self.columns_ = model, data.clock.kind, _columns(y, X)
 
     def _new(self, data: Sequences, seed: int) -> Model[Any]:
         options = {"missing": not data.complete, **(self.options or {})}
@@ -203,54 +239,67 @@ class SkipstoneForecaster(BaseForecaster):
         return train, kept.windows(window, stride=max(1, starts // CALIBRATED), max_gap=np.inf)
 
     def _check_fh(self, fh: Any, pred_int: bool = False) -> Any:
-        """Check a horizon. sktime counts moments in steps, which irregular stamps do not have."""
+        """Check a horizon. sktime counts moments in steps, which irregular stamps do not have;
+        `moments_after` checks those."""
         cutoff, fh = self.cutoff, self._fh if fh is None else fh
         if fh is None or not isinstance(cutoff, pd.DatetimeIndex) or cutoff.freq is not None:
             return super()._check_fh(fh, pred_int)
-        fh = check_fh(fh)
-        if fh.is_relative and not isinstance(fh.to_pandas(), pd.TimedeltaIndex):
-            raise InvalidInput(
-                "a horizon in steps needs a time index with a frequency; this one has none, and "
-                f"fh is {list(fh.to_pandas())}. Give moments, ForecastingHorizon(moments, "
-                "is_relative=False), or lengths of time, pandas.to_timedelta([6, 12], unit='h')."
-            )
-        if (first := fh.to_absolute_index(cutoff).min()) <= cutoff[0]:
-            raise NotImplementedError(
-                f"a horizon must lie after the data, which end at {cutoff[0]}; fh has {first}."
-            )
-        self._fh = fh
-        return fh
+        self._fh = check_fh(fh)
+        return self._fh
 
     @torch.inference_mode()
-    def _predict(self, fh: ForecastingHorizon, X: Rows | None = None) -> Rows:
-        path, times, index = self._roll_out(fh, X)
-        return _framed(path.evaluate(times), index, self._seen[0].columns)
+    def _predict(self, fh: ForecastingHorizon, X: Frame | None = None) -> Frame:
+        return self._read(fh, X, Path.evaluate, self._shown)
 
     @torch.inference_mode()
     def _predict_quantiles(
-        self, fh: ForecastingHorizon, X: Rows | None, alpha: list[float]
-    ) -> Rows:
-        path, times, index = self._roll_out(fh, X)
-        found = []
-        for level in alpha:
-            # A quantile is an end of the interval that leaves as much out on either side.
-            coverage = abs(1 - 2 * level)
-            bounds = path.interval(times, coverage) if coverage > _MIDDLE else None
-            found.append(path.evaluate(times) if bounds is None else bounds[int(level > 0.5)])
+        self, fh: ForecastingHorizon, X: Frame | None, alpha: list[float]
+    ) -> Frame:
+        # A quantile is an end of the interval that leaves as much out on either side.
+        coverages = [abs(1 - 2 * level) for level in alpha]
+        if self.model_.calibration is None and max(coverages, default=0) > _MIDDLE:
+            raise InvalidInput(
+                "intervals come from errors on data that were kept apart; this forecaster has "
+                f"none. Fit with intervals=0.2 (now {self.intervals}) and more or longer series, "
+                "or calibrate a given model: skipstone.calibrate(model, sequences)."
+            )
+
+        def quantiles(path: Path, times: Tensor) -> Tensor:
+            found = []
+            for level, coverage in zip(alpha, coverages, strict=True):
+                bounds = path.interval(times, coverage) if coverage > _MIDDLE else None
+                found.append(path.evaluate(times) if bounds is None else bounds[int(level > 0.5)])
+            return torch.stack(found, dim=-1)
+
         columns = self._get_columns(method="predict_quantiles", alpha=alpha)
-        return _framed(torch.stack(found, dim=-1).flatten(-2), index, columns)
+        return self._read(fh, X, quantiles, columns)
 
-    def _roll_out(
-        self, fh: ForecastingHorizon, X: Rows | None
-    ) -> tuple[Path, Float[Tensor, "batch time"], pd.Index]:
-        """A path from the context through the horizon, the times asked for, and their index."""
-        moments = fh.to_absolute_index(self.cutoff)
+    def _read(
+        self,
+        fh: ForecastingHorizon,
+        X: Frame | None,
+        read: Callable[[Path, Tensor], Tensor],
+        columns: Any,
+    ) -> Frame:
+        """What paths from the context say at the moments of a horizon, in the user's order."""
+        moments = self._moments(fh)
         context, controls = self._context(X)
-        times = context.model_times(_stamps(moments))
-        path = self.model_.rollout(context, times.max(dim=1).values, controls)
-        return path, times, _index_of(self._seen[0].index, moments)
+        times = model_times(context, moments)
+        reach = self.horizon * self.model_.config.time_unit
+        ahead = (times - context.ends[:, None]) / reach
+        number = (ahead - _SAME).ceil().clamp(min=1)
+        found: Any = 0.0
+        for each in number.unique():
+            path = self.model_.rollout(context, context.ends + each * reach, controls)
+            own = number == each
+            values = read(path, torch.where(own, times, path.start[:, None]))
+            found = torch.where(own.view(*own.shape, *[1] * (values.ndim - 2)), values, found)
+        return framed(found[:, :, self._order].flatten(2), self._seen[0].index, moments, columns)
 
-    def _context(self, later: Rows | None) -> tuple[Sequences, Any]:
+    def _moments(self, fh: ForecastingHorizon) -> list[pd.Index]:
+        return moments_after(self._seen[0].index, fh, getattr(self.cutoff, "freq", None))
+
+    def _context(self, later: Frame | None) -> tuple[Sequences, Any]:
         """What to predict from, and the controls after it."""
         y, X = self._seen
         data = sequences_of(y, X)
@@ -262,89 +311,9 @@ class SkipstoneForecaster(BaseForecaster):
         context = data.tail(self.model_.config.num_context)
         if later is None:
             return context, None
-        if later.shape[1] != context.control_dim:
-            raise InvalidInput(
-                f"X in predict must have the columns that it had in fit, {context.control_dim}; it "
-                f"has {later.shape[1]}."
-            )
-        return _with_controls(context, y.index, later, self.model_.config.time_unit)
+        later = align_columns(later, self.columns_[1], "X")
+        return later_controls(context, y.index, later, self.model_.config.time_unit)
 
 
-def sequences_of(y: Rows, X: Rows | None = None) -> Sequences:
-    """Rows of sktime as sequences, in the order in which instances appear.
-
-    In sktime `X[t]` belongs to `y[t]`; here a control holds from its row on. So that of a row is
-    the `X` of the next one.
-    """
-    instances = _instance_rows(y.index, y.index)
-    stamps = _stamps(y.index.get_level_values(-1))
-    frame = pd.DataFrame({"instance": instances, "time": stamps})
-    values = [f"y{at}" for at in range(y.shape[1])]
-    frame[values] = y.to_numpy(dtype=np.float64)
-    controls = None
-    if X is not None:
-        controls = [f"x{at}" for at in range(X.shape[1])]
-        own = pd.DataFrame(X.reindex(y.index).to_numpy(dtype=np.float64), columns=controls)
-        last = ~frame["instance"].duplicated(keep="last")
-        frame[controls] = own.groupby(instances).shift(-1).mask(last, own)
-    return Sequences.from_table(frame, id="instance", time="time", values=values, controls=controls)
-
-
-def _with_controls(
-    context: Sequences, seen: pd.Index, later: Rows, unit: float
-) -> tuple[Sequences, Any]:
-    """A context whose last control is the first of the later ones, and the others, each from the
-    row before its own on. Past its last one a control holds."""
-    assert context.controls is not None
-    rows, values = _instance_rows(seen, later.index), later.to_numpy(dtype=np.float64)
-    stamps = _stamps(later.index.get_level_values(-1))
-    latest, moments, held = context.controls.clone(), [], []
-    for row in range(len(context)):
-        own = rows == row
-        at = context.clock.pick([row]).to_model(stamps[own])[0]
-        after = at > float(context.ends[row])
-        at, control = at[after], torch.as_tensor(values[own][after]).to(latest)
-        if len(at):
-            latest[row, -1] = control[0]
-        moments.append(at[:-1])
-        held.append(control[1:])
-    context = context.replaced(context.values, latest)
-    longest = max(len(at) for at in moments)
-    if longest == 0:
-        return context, None
-    for row, at in enumerate(moments):
-        missing = longest - len(at)
-        start = at[-1] if len(at) else float(context.ends[row])
-        last = held[row][-1:] if len(at) else latest[row, -1:]
-        moments[row] = np.concatenate([at, start + unit * np.arange(1, missing + 1)])
-        held[row] = torch.cat([held[row], last.expand(missing, -1)])
-    return context, (torch.as_tensor(np.stack(moments)), torch.stack(held))
-
-
-def _instance_rows(seen: pd.Index, index: pd.Index) -> np.ndarray:
-    """The sequence of each row of an index, -1 for an instance that was not seen."""
-    if not isinstance(seen, pd.MultiIndex):
-        return np.zeros(len(index), dtype=np.int64)
-    return seen.droplevel(-1).unique().get_indexer(index.droplevel(-1))
-
-
-def _stamps(times: pd.Index) -> Any:
-    """Stamps as tables have them: periods are counted, one after another."""
-    periods = isinstance(times, pd.PeriodIndex)
-    return times.asi8 if periods else times.to_series(index=range(len(times)))
-
-
-def _index_of(seen: pd.Index, moments: pd.Index) -> pd.Index:
-    """The index of predictions: the moments, of each instance in turn."""
-    if not isinstance(seen, pd.MultiIndex):
-        return moments
-    instances = seen.droplevel(-1).unique()
-    keys = [each if isinstance(each, tuple) else (each,) for each in instances]
-    return pd.MultiIndex.from_tuples(
-        [(*key, moment) for key in keys for moment in moments], names=seen.names
-    )
-
-
-def _framed(values: Float[Tensor, "batch time columns"], index: pd.Index, columns: Any) -> Rows:
-    rows = values.flatten(0, 1).cpu().double().numpy()
-    return pd.DataFrame(rows, index=index, columns=columns)
+def _columns(y: Frame, X: Frame | None) -> tuple[pd.Index, pd.Index]:
+    return y.columns, pd.Index([]) if X is None else X.columns
