@@ -135,6 +135,11 @@ def test_damaged_and_foreign_files_are_refused(model: PCODE, tmp_path: Path) -> 
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"config\.json"):
         HubModel.from_pretrained(tmp_path)
+    for damaged in (b"{", b"\xff\xfe\x00\x80", b"[" * 100_000, b"[1]", b"", b"null"):
+        (tmp_path / "config.json").write_bytes(damaged)
+        with pytest.raises(InvalidInput, match=r"config\.json") as raised:
+            HubModel.from_pretrained(tmp_path)
+        assert "\n" not in str(raised.value)
     with pytest.raises(FileNotFoundError, match=r"has no config\.json"):
         HubModel.from_pretrained(ROOT / "docs")
 
@@ -204,3 +209,55 @@ def test_a_card_of_ones_own_is_kept(model: PCODE, tmp_path: Path) -> None:
 
 def test_unrecorded_training_is_admitted(model: PCODE) -> None:
     assert "How this model was trained is not recorded." in HubModel(model).card
+
+
+def test_a_generated_card_is_of_the_model_as_it_is(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = PCODE.for_data(DATA, hidden=8)
+    recipe = Recipe(steps=2, batch_size=4)
+    fit(model, DATA, folder=tmp_path / "run", recipe=recipe, progress=False, data={"log": "rooms"})
+    HubModel.from_run(tmp_path / "run").save_pretrained(tmp_path / "saved")
+    readme = tmp_path / "saved" / "README.md"
+    before = readme.read_text(encoding="utf-8")
+    assert "not calibrated" in before
+    readme.write_text(before.replace("---\n", "---\nlicense: mit\n", 1), encoding="utf-8")
+    shared = HubModel.from_pretrained(tmp_path / "saved")
+    calibrate(shared.model, DATA)
+    for _ in range(2):
+        shared.save_pretrained(tmp_path / "saved")
+        after = readme.read_text(encoding="utf-8")
+        assert "split-conformal" in after
+        assert "not calibrated" not in after
+        assert after.startswith("---\nlicense: mit\n")
+        # The weights are the same, so is their training.
+        assert "| data: log | rooms |" in after
+        assert "## Errors" in after
+        shared = HubModel.from_pretrained(tmp_path / "saved")
+    with torch.no_grad():
+        next(shared.model.parameters()).add_(1.0)
+    assert "How this model was trained is not recorded." in shared.card
+    assert "rooms" not in shared.card
+    # A generated card makes room for one's own, which stays.
+    HubModel(shared.model, "# Mine\n").save_pretrained(tmp_path / "saved")
+    shared.save_pretrained(tmp_path / "saved")
+    assert readme.read_text(encoding="utf-8").endswith("# Mine\n")
+
+
+def test_a_card_in_another_encoding_stops_nobody(model: PCODE, tmp_path: Path) -> None:
+    HubModel(model).save_pretrained(tmp_path)
+    (tmp_path / "README.md").write_bytes("# Bälle\n".encode("latin-1"))
+    loaded = HubModel.from_pretrained(tmp_path)
+    assert_same(model, loaded.model)
+    assert loaded.card.startswith("# B")
+    loaded.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_bytes() == "# Bälle\n".encode("latin-1")
+
+
+def test_intervals_that_got_lost_are_missed(model: PCODE, tmp_path: Path) -> None:
+    HubModel(model).save_pretrained(tmp_path)
+    (tmp_path / "calibration.safetensors").unlink()
+    with pytest.raises(LocalEntryNotFoundError, match=r"calibration\.safetensors is missing"):
+        HubModel.from_pretrained(tmp_path)
+    model.calibration = None
+    HubModel(model).save_pretrained(tmp_path)
+    assert HubModel.from_pretrained(tmp_path).model.calibration is None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from skipstone.console import short_number
 from skipstone.errors import InvalidInput
+from skipstone.files import remove_file
 from skipstone.models.base import Model
 from skipstone.models.registry import kind_of, title_of
-from skipstone.models.storage import CONFIG, WEIGHTS, load, read_config
+from skipstone.models.storage import CALIBRATION, CONFIG, WEIGHTS, load, read_config
+from skipstone.records import write_sealed
 from skipstone.training.listing import HEADLINES
 from skipstone.training.run import Run
 
@@ -27,6 +32,13 @@ FILES = ["*.json", "*.safetensors", "README.md"]
 """All that is ever uploaded or downloaded."""
 
 _CARD = "README.md"
+
+_CALIBRATED = "calibrated"  # Entry of a config.
+
+GENERATED = "<!-- Written by skipstone whenever it saves. Remove this line to keep your edits. -->"
+"""A line of every card that is made here."""
+
+_UNRECORDED = "## Training\n\nHow this model was trained is not recorded."
 
 _USE = """## Use
 
@@ -59,7 +71,19 @@ class HubModel(
                 "of a training use HubModel.from_run(folder)."
             )
         self.model = trained
-        self.card = model_card(trained) if card is None else card
+        self._given = model_card(trained) if card is None else card
+        self._weights = _digest(trained)
+
+    @property
+    def card(self) -> str:
+        """The card as it was given; one that was generated is of the model as it is now."""
+        if GENERATED not in self._given:
+            return self._given
+        header, body = _parted(self._given)
+        record = body[body.find("## Training") : body.rfind("## Use")].strip()
+        # What is known of a training is known of its weights alone.
+        same = record.startswith("## Training") and _digest(self.model) == self._weights
+        return header + _card_of(self.model, record if same else _UNRECORDED)
 
     @classmethod
     def from_run(cls, folder: str | Path) -> HubModel:
@@ -70,11 +94,28 @@ class HubModel(
 
     @classmethod
     def from_pretrained(
-        cls, pretrained_model_name_or_path: str | Path, **settings: Any
+        cls,
+        pretrained_model_name_or_path: str | Path,
+        *,
+        force_download: bool = False,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        revision: str | None = None,
+        **model_kwargs: Any,
     ) -> HubModel:
         """A model from a folder or a repository, `owner/name`; settings are huggingface_hub's."""
+        # Not by its own way, which reads a config before anybody has checked it.
         try:
-            return super().from_pretrained(pretrained_model_name_or_path, **settings)
+            return cls._from_pretrained(
+                model_id=str(pretrained_model_name_or_path),
+                revision=revision,
+                cache_dir=cache_dir,
+                force_download=force_download,
+                local_files_only=local_files_only,
+                token=token,
+                **model_kwargs,
+            )
         except HFValidationError as error:
             raise HFValidationError(
                 "a model must be a folder that exists or a repository, owner/name; got "
@@ -82,7 +123,7 @@ class HubModel(
             ) from None
 
     def save_pretrained(self, save_directory: str | Path, **settings: Any) -> str | None:
-        """Write model and card into a folder. A card that is there already is kept."""
+        """Write model and card into a folder. A card of the user's own that is there is kept."""
         folder = Path(save_directory)
         # huggingface_hub removes a config before it writes one, which would be the run's record.
         if (folder / CONFIG).is_file() and "recipe" in read_config(folder):
@@ -90,6 +131,8 @@ class HubModel(
                 f"{folder} must not be the folder of a training, whose record would be lost. "
                 "Choose another."
             )
+        if GENERATED in _read_card(folder):
+            remove_file(folder / _CARD)
         return super().save_pretrained(folder, **settings)
 
     def push_to_hub(self, repo_id: str, **settings: Any) -> str:
@@ -105,6 +148,10 @@ class HubModel(
 
     def _save_pretrained(self, save_directory: Path) -> None:
         self.model.save(save_directory)
+        # Intervals are in a file of their own, which can get lost on the way.
+        calibrated = self.model.calibration is not None
+        record = {**read_config(save_directory), _CALIBRATED: calibrated}
+        write_sealed(save_directory / CONFIG, record)
 
     @classmethod
     def _from_pretrained(
@@ -141,20 +188,47 @@ class HubModel(
                     f"a model is a folder or a repository with {CONFIG} and {WEIGHTS}; {model_id} "
                     f"has no {name}. Other kinds of files are not read."
                 )
-        card = folder / _CARD
-        return cls(load(folder), card.read_text(encoding="utf-8") if card.is_file() else None)
+        if read_config(folder).get(_CALIBRATED) and not (folder / CALIBRATION).is_file():
+            raise LocalEntryNotFoundError(
+                f"the model of {model_id} was saved with intervals; {CALIBRATION} is missing. "
+                "Download or copy it again."
+            )
+        return cls(load(folder), _read_card(folder) or None)
+
+
+def _read_card(folder: Path) -> str:
+    """The card of a folder, whatever its encoding; empty if there is none."""
+    path = folder / _CARD
+    return path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
+
+
+def _parted(card: str) -> tuple[str, str]:
+    """The header that the Hub reads, which may be empty, and the text after it."""
+    end = card.find("\n---\n", 3) if card.startswith("---\n") else -1
+    return (card[: end + 5] + "\n", card[end + 5 :]) if end >= 0 else ("", card)
+
+
+def _digest(model: Model[Any]) -> str:
+    """A checksum of a model's weights."""
+    found = hashlib.sha256()
+    for name, part in model.state_dict().items():
+        found.update(name.encode())
+        found.update(part.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def model_card(model: Model[Any], run: Run | None = None) -> str:
     """A card in Markdown: the model and its units, and with a run what it was trained on and how
     far it is off."""
-    parts = [f"# {title_of(type(model))}", _table("Model", _of_model(model))]
     if run is None:
-        parts.append("## Training\n\nHow this model was trained is not recorded.")
-    else:
-        parts.append(_table("Training", _of_training(run)))
-        parts.append(_table("Errors", _of_errors(run)))
-    return "\n\n".join([*parts, _USE])
+        return _card_of(model, _UNRECORDED)
+    training, errors = _table("Training", _of_training(run)), _table("Errors", _of_errors(run))
+    return _card_of(model, f"{training}\n\n{errors}")
+
+
+def _card_of(model: Model[Any], training: str) -> str:
+    title, known = f"# {title_of(type(model))}", _table("Model", _of_model(model))
+    return "\n\n".join([title, GENERATED, known, training, _USE])
 
 
 def _table(title: str, rows: Iterator[tuple[str, str]]) -> str:
