@@ -18,6 +18,7 @@ SETTINGS = {
     "driven": (PCODE, {"control": 2}),
     "updated": (PCODE, {"control": 2, "control_effect": "update"}),
     "images": (PCODE, {"image": (1, 2), "readout": "absolute"}),
+    "SiLU": (PCODE, {"activation": "silu"}),
     "RNN": (RNN, {}),
     "RNN, missing": (RNN, {"missing": True, "control": 1, "readout": "absolute"}),
 }

@@ -10,7 +10,7 @@ from torch.export import Dim
 
 from exportable import SETTINGS, context_of, trained_like
 from helpers import linear_pcode, random_batch
-from skipstone import ODERNN, PCODE, RNN, Ensemble, InvalidInput, LatentODE
+from skipstone import ODERNN, PCODE, RNN, Ensemble, InvalidInput, LatentODE, Sequences
 from skipstone.integrations.exporting import (
     ContextReader,
     FixedRollout,
@@ -75,6 +75,19 @@ def test_a_fixed_rollout_is_a_rollout(name: str) -> None:
         path = model.rollout(context, times[:, -1], controls)
         fixed = FixedRollout(model, int(path.num_updates.max()) + 1)
         torch.testing.assert_close(fixed(*inputs), path.evaluate(times), rtol=1e-5, atol=1e-5)
+
+
+def test_a_fixed_rollout_reads_images_like_a_model() -> None:
+    kind, options = SETTINGS["images"]
+    model = trained_like(kind, **options)
+    pixels = torch.randint(0, 256, (3, 2, 2), dtype=torch.uint8)
+    images = Sequences.from_array(pixels)
+    with torch.no_grad():
+        path = model.rollout(images, 3.0)
+        found = FixedRollout(model, int(path.num_updates.max()))(
+            images.times, images.values, torch.full((3, 1), 3.0).double()
+        )
+    torch.testing.assert_close(found, path.evaluate([3.0]), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

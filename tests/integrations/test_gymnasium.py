@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -157,6 +160,12 @@ def test_numbers_that_are_none_are_refused_in_gymnasiums_way() -> None:
     env.reset()
     with pytest.raises(gymnasium.error.Error, match="reward must be a finite"):
         env.step(np.zeros(2, np.float32))
+    every: list[Any] = [np.zeros(2), None, "1"]
+    for wrong in every:
+        env = ModelEnv(integrator(), starts(), lambda *_, wrong=wrong: wrong, BOX)
+        env.reset()
+        with pytest.raises(InvalidInput, match="reward must return a number; it returned"):
+            env.step(np.zeros(2, np.float32))
     env = ModelEnv(integrator(), starts(), square, BOX, interval=1e300)
     env.reset()
     with pytest.raises(gymnasium.error.Error, match="prediction must be finite"):
@@ -174,9 +183,16 @@ def test_numbers_that_are_none_are_refused_in_gymnasiums_way() -> None:
         ({"action_space": None}, "got None"),
         ({"observation_space": spaces.Box(0, 1, (3,))}, r"shape \(2,\)"),
         ({"interval": 0.0}, "interval must be above 0"),
+        ({"reward": 1.0}, "reward must be a function; got 1.0"),
+        ({"reward": None}, "reward must be a function; got None"),
+        ({"terminated": True}, "terminated must be a function; got True"),
     ],
 )
-def test_an_environment_that_cannot_be_is_refused(changed: dict[str, Any], message: str) -> None:
+def test_an_environment_that_cannot_be_is_refused(
+    changed: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A user's annotations are checked by nobody.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     given = {"model": integrator(), "starts": starts(), "reward": square, "action_space": BOX}
     with pytest.raises(ValueError, match=message):
         ModelEnv(**{**given, **changed})
@@ -273,7 +289,29 @@ def test_what_is_no_episode_is_refused(episodes: Any, message: str) -> None:
         sequences_from_episodes(episodes)
 
 
-def test_actions_outside_a_discrete_space_are_refused() -> None:
-    episode = SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array([0, 2]))
-    with pytest.raises(InvalidInput, match=r"episode 0 must be in Discrete\(2\)"):
+@pytest.mark.parametrize("actions", [[0, 2], [0.0, 0.5], [[0, 1], [1, 1]], [-1, 0]])
+def test_actions_outside_a_discrete_space_are_refused(actions: Any) -> None:
+    episode = SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array(actions))
+    with pytest.raises(InvalidInput, match=r"episode 0 must be in Discrete\(2\), a whole number"):
         sequences_from_episodes([episode], action_space=spaces.Discrete(2))
+
+
+def test_only_actions_that_can_be_coded_are() -> None:
+    episode = SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array([[0, 1], [1, 0]]))
+    with pytest.raises(InvalidInput, match="action_space must be a Box, a MultiBinary or a Disc"):
+        sequences_from_episodes([episode], action_space=spaces.MultiDiscrete([2, 3]))
+    coded = sequences_from_episodes([episode], action_space=spaces.MultiBinary(2)).controls
+    assert coded is not None
+    assert coded[0].tolist() == [[0, 1], [1, 0], [1, 0]]
+    whole = SimpleNamespace(observations=np.zeros((3, 2)), actions=np.array([[1.0], [0.0]]))
+    coded = sequences_from_episodes([whole], action_space=spaces.Discrete(2)).controls
+    assert coded is not None
+    assert coded[0].tolist() == [[0, 1], [1, 0], [1, 0]]
+
+
+def test_gymnasium_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "skipstone.integrations.gymnasium"
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'skipstone\[gymnasium\]'"):
+        importlib.import_module(name)

@@ -326,7 +326,7 @@ def test_columns_go_by_their_names() -> None:
     again = forecaster.predict_interval([1, 2], X[["v", "u"]][40:], coverage=0.1)
     pd.testing.assert_frame_equal(again[["a", "b"]], bounds)
     with pytest.raises(ValueError, match=r"X must have the columns .* it has \['u', 'w'\]"):
-        forecaster.predict([1], X[40:].rename(columns={"v": "w"}))
+        forecaster.predict([1], X[40:].set_axis(["u", "w"], axis=1))
     # What was never named has a place alone.
     plain = forecaster.fit(y.set_axis([0, 1], axis=1), X[:40]).predict([1, 2], X[40:])
     np.testing.assert_array_equal(plain, usual)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput, require_number
@@ -167,7 +167,7 @@ class FixedRollout(nn.Module):
     def forward(
         self,
         times: BatchTimes,
-        values: BatchValues,
+        values: BatchValues | UInt8[Tensor, "batch time dim"],
         queries: Float[Tensor, "batch queries"],
         controls: Float[Tensor, "batch time control"] | None = None,
         later_times: Float[Tensor, "batch later"] | None = None,
@@ -176,10 +176,12 @@ class FixedRollout(nn.Module):
         """Predictions at `queries`, from a context of `num_context` observations.
 
         Times are in double precision. `later` are controls after the context, from `later_times`
-        on. Nothing is checked: an exported program cannot raise.
+        on. Values of `uint8` are images, as in `Sequences`. Nothing is checked: an exported program
+        cannot raise.
         """
         model = self.reader.model
         unit, dtype = model.config.time_unit, next(model.parameters()).dtype
+        values = values.to(dtype) / 255 if values.dtype == torch.uint8 else values
         signal, scaled = None, None
         if controls is not None:
             parts = [controls] if later is None else [controls, later]

@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
-from gymnasium import spaces
 from jaxtyping import Float, Shaped
 
-from skipstone.errors import InvalidInput, require_number
+from skipstone.errors import InvalidInput, require_number, shortened
 from skipstone.models.base import Model, require_sequences
 from skipstone.sequences import Sequences
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ModuleNotFoundError as error:
+    told = "gymnasium must be installed for this. Run: pip install 'skipstone[gymnasium]'"
+    raise ModuleNotFoundError(told) from error
 
 Reward = Callable[[np.ndarray, Any, np.ndarray], float]
 """`reward(observation, action, next_observation)`, the reward of one step."""
@@ -76,6 +81,9 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
         _require_fit(starts, config.dim, config.control)
         if interval is not None:
             require_number("interval", interval, above=0)
+        for name, function in (("reward", reward), ("terminated", terminated)):
+            if not callable(function) and (name, function) != ("terminated", None):
+                raise InvalidInput(f"{name} must be a function; got {shortened(function)}.")
         self._model, self._starts = model, starts.tail(config.num_context)
         self._reward, self._terminated = reward, terminated
         self._interval = config.time_unit if interval is None else float(interval)
@@ -109,9 +117,7 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
         before = self._observed(self._context)
         self._context = self._advanced(self._context, control)
         after = self._observed(self._context)
-        reward = float(self._reward(before, action, after.copy()))
-        if not np.isfinite(reward):
-            raise Diverged(f"a reward must be a finite number; got {reward} after {before}.")
+        reward = _as_reward(self._reward(before, action, after.copy()), before)
         over = self._terminated is not None and bool(self._terminated(after.copy()))
         if over:
             self._context = None
@@ -163,6 +169,20 @@ class ModelEnv(gymnasium.Env[Float[np.ndarray, " dim"], Any]):
         return np.clip(last, space.low, space.high)
 
 
+def _as_reward(given: Any, before: Float[np.ndarray, " dim"]) -> float:
+    """A reward as a number; arrays and tensors of one number will do, and no text."""
+    try:
+        reward = float("text" if isinstance(given, str) else given)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInput(
+            f"reward must return a number; it returned {shortened(given)}. Sum it up, or return "
+            "one of its entries."
+        ) from None
+    if not np.isfinite(reward):
+        raise Diverged(f"a reward must be a finite number; got {shortened(given)} after {before}.")
+    return reward
+
+
 def sequences_from_episodes(
     episodes: Any, interval: float = 1.0, action_space: spaces.Space[Any] | None = None
 ) -> Sequences:
@@ -198,10 +218,20 @@ def as_controls(
     """Actions as controls: one action, or with an `episode` one per row. Of a `Discrete` space one
     is 1 and the others are 0."""
     if isinstance(space, spaces.Discrete):
-        chosen = actions.astype(np.int64).reshape(np.shape(actions)[:1]) - int(space.start)
-        if ((chosen < 0) | (chosen >= space.n)).any():
-            raise InvalidInput(f"actions of episode {episode} must be in {space}; some are not.")
-        return np.eye(int(space.n), dtype=np.float32)[chosen]
+        one_each = actions.size == np.prod(actions.shape[:1])
+        rows = actions.reshape(actions.shape[:1]) if one_each else np.full(1, np.nan)
+        chosen = rows - int(space.start)
+        if not (np.isin(chosen, np.arange(space.n))).all():
+            raise InvalidInput(
+                f"actions of episode {episode} must be in {space}, a whole number each; some are "
+                "not. Give the action_space of the environment that was played."
+            )
+        return np.eye(int(space.n), dtype=np.float32)[chosen.astype(np.int64)]
+    if not isinstance(space, spaces.Box | spaces.MultiBinary | None):
+        raise InvalidInput(
+            f"action_space must be a Box, a MultiBinary or a Discrete; got {space}. Code other "
+            "actions as numbers first, such as 0 and 1 for each choice, and leave it out."
+        )
     if space is None and actions.dtype.kind not in "f":
         raise InvalidInput(
             f"actions must be real numbers, or have an action_space; those of episode {episode} "
