@@ -3,14 +3,18 @@ before the library can say anything. Prints what is not explained."""
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 
-from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Sequences, fit
+from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Recipe, Sequences, fit
 from skipstone.errors import InvalidInput
+from skipstone.models.state_space import StateSpace
 
 VALUES = np.random.default_rng(0).normal(size=(3, 6, 2))
 PLAIN: Any = Sequences.from_array(VALUES)
@@ -90,6 +94,9 @@ def of_configs() -> Calls:
         "hidden must be a whole number": lambda: pcode(PLAIN, hidden=8.0),
         "a network must have at most": lambda: pcode(PLAIN, hidden=10**9),
         "a network must have": lambda: pcode(PLAIN, hidden=4096, step_layers=1000),
+        "layers must be at least 2 and at most 1000": lambda: pcode(PLAIN, hidden=2, layers=10**6),
+        "step_layers must be at least 1 and at most": lambda: pcode(PLAIN, step_layers=1001),
+        "blocks must be at least 1 and at most": lambda: StateSpace.for_data(PLAIN, blocks=1001),
         "tolerance must be a finite number": lambda: pcode(PLAIN, tolerance=INF),
         "targets must be a list": lambda: pcode(PLAIN, targets=0.5),
         "a feature can be asked for": lambda: pcode(PLAIN, targets="x"),
@@ -122,8 +129,18 @@ def of_trainings() -> Calls:
     }
 
 
+def of_numpy() -> None:
+    """Numbers of numpy are as good as Python's, also when they are to be JSON."""
+    options: Any = {"layers": np.int64(3), "time_unit": np.float32(0.5), "missing": np.bool_(True)}
+    with tempfile.TemporaryDirectory() as folder:
+        PCODE.from_config({"dim": 2, "hidden": np.uint8(4), **options}).save(folder)
+    recipe = Recipe(steps=np.int64(7), noise=np.float32(0.5))  # pyright: ignore
+    json.dumps(asdict(recipe))
+
+
 def main() -> None:
     """Print each call whose error is not the one that explains it."""
+    of_numpy()
     groups = [of_sequences(), of_configs(), of_paths(), of_trainings()]
     groups += [of_rollouts(model) for model in MODELS.values()]
     groups += [of_stepping(model) for name, model in MODELS.items() if name != "LatentODE"]

@@ -12,6 +12,7 @@ import pytest
 from skipstone.errors import (
     LARGEST,
     InvalidInput,
+    as_plain,
     require_choice,
     require_flag,
     require_number,
@@ -33,6 +34,23 @@ from skipstone.errors import (
 )
 def test_numbers_of_python_and_numpy_count(value: Any, bounds: dict[str, Any]) -> None:
     require_number("n", value, **bounds)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.longdouble(2), 2.0),
+        (np.bool_(True), True),
+        (True, True),
+        ("3", "3"),
+        (None, None),
+    ],
+)
+def test_numbers_of_numpy_become_plain_ones(value: Any, plain: Any) -> None:
+    assert type(as_plain(value)) is type(plain)
+    assert as_plain(value) == plain
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,15 @@ def require_number(
         raise InvalidInput(f"{name} must be {rule}; got {value}.")
 
 
+def as_plain(value: Any) -> Any:
+    """A number or a flag of numpy as Python's own, which JSON has; all else as it is."""
+    if type(value).__name__ in ("bool", "bool_"):  # As in `require_flag`.
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) and _is_finite(value) else value
+
+
 def _is_finite(number: Any) -> bool:
     """Whether a double can hold it."""
     try:

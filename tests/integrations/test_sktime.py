@@ -260,7 +260,7 @@ def test_values_may_be_missing() -> None:
         ({"model": "pcod"}, "there is no model 'pcod'. Did you mean pcode?"),
         ({"intervals": 1.0}, "intervals, a share of the data, must be at least 0 and below 1"),
         ({"horizon": 0}, "horizon, the observations to predict, must be at least 1; got 0."),
-        ({"steps": 0}, "steps must be at least 1; got 0."),
+        ({"steps": 0}, "steps must be at least 1 and at most 1000000000; got 0."),
         ({"random_state": -1}, "seed must be a whole number, zero or more"),
         ({"options": "hidden"}, "options must be a dictionary, such as {"),
         ({"options": {"hiden": 4}}, "Did you mean hidden?"),

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from helpers import Said, edit_json, run_cli
-from skipstone import Run, load
+from skipstone import PCODE, InvalidInput, Run, load
 from skipstone.own_data.tablefiles import TableColumns
+from skipstone.own_data.trainings import TableTraining
 
 COLUMNS = ["--id", "room", "--time", "time", "--values", "warmth,damp"]
 QUICK = ["--steps", "3", "--set", "hidden=8", "--horizon", "5", "--device", "cpu", "--quiet"]
@@ -122,6 +123,14 @@ def test_compare_prints_one_table(log: Path) -> None:
     assert Run("runs/c/rnn").finished
     # An untrained model loses to something, and that is said.
     assert "RNN does not beat" in said.out
+
+
+def test_a_plan_is_checked_without_building_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large one would take time and memory, before the table is even looked at."""
+    monkeypatch.setattr(PCODE, "__init__", lambda *_: pytest.fail("built"))
+    TableTraining(options={"hidden": 512, "layers": 900}).check()
+    with pytest.raises(InvalidInput, match="layers must be at least 2 and at most 1000; got 1001"):
+        TableTraining(options={"layers": 1001}).check()
 
 
 def test_a_single_long_log_needs_a_horizon(log: Path) -> None:

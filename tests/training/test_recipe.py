@@ -46,8 +46,10 @@ def test_recipes_survive_a_dictionary() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "steps must be at least 1; got 0"),
-        ({"patience": -1}, "patience must be at least 0; got -1"),
+        ({"steps": 0}, "steps must be at least 1 and at most 1000000000; got 0"),
+        ({"steps": 10**10}, "steps must be at least 1 and at most 1000000000; got 10000000000"),
+        ({"batch_size": 10**7}, "batch_size must be at least 1 and at most 1000000; got 10000000"),
+        ({"patience": -1}, "patience must be at least 0 and at most 1000000000; got -1"),
         ({"noise": float("nan")}, "noise must be a finite number; got nan"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0; got 0.0"),
         ({"optimizer": "sgd"}, 'optimizer must be "soap" or "adam"; got \'sgd\''),

@@ -144,12 +144,17 @@ class Model(nn.Module, ABC, Generic[_Config]):
     @classmethod
     def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:
         """A model from a plain dictionary, such as `dataclasses.asdict(model.config)`."""
+        return cls(cls.config_from(config))
+
+    @classmethod
+    def config_from(cls, config: dict[str, Any]) -> Any:
+        """The configuration in a plain dictionary, checked; nothing is built."""
         known = [field.name for field in dataclasses.fields(cls.Config)]
         for name in config:
             require_choice(f"option of {cls.__name__}", name, known)
         # JSON has no tuples.
         config = {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}
-        return cls(cls.Config(**config))
+        return cls.Config(**config)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Write config and weights into a folder, as plain JSON and safetensors."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from skipstone.errors import InvalidInput, require_choice, require_flag, require_number
+from skipstone.errors import InvalidInput, as_plain, require_choice, require_flag, require_number
 from skipstone.models.networks import ACTIVATIONS
 from skipstone.models.scaling import as_scale
 
@@ -14,6 +14,9 @@ READOUTS = ("displacement", "absolute")
 
 MOST_WEIGHTS = 2**28
 """Weights of one network, about: a gigabyte in single precision."""
+
+MOST_LAYERS = 1_000
+"""Layers of one network: each costs time to build, however narrow it is."""
 
 READS = ("values", "motion")
 """Encoder inputs; see `ModelConfig.reads`."""
@@ -80,10 +83,11 @@ class ModelConfig:
     the rate it would have to infer how things move after a collision from one observation."""
 
     def __post_init__(self) -> None:
-        least = {"dim": 1, "control": 0, "hidden": 1, "layers": 2, "num_context": 1}
-        for name, low in least.items():
+        for field in fields(self):
+            self._set(field.name, as_plain(getattr(self, field.name)))
+        for name, low in {"dim": 1, "control": 0, "hidden": 1, "num_context": 1}.items():
             require_number(name, getattr(self, name), low, whole=True)
-        self._require_size("layers")
+        self._require_size("layers", 2)
         require_flag("missing", self.missing)
         require_number("time_unit", self.time_unit, above=0)
         require_choice("readout", self.readout, READOUTS)
@@ -100,8 +104,9 @@ class ModelConfig:
         self._set("image", _as_image(self.image, self.dim))
         self._set("targets", _as_targets(self.targets, self.dim))
 
-    def _require_size(self, layers: str) -> None:
+    def _require_size(self, layers: str, least: int) -> None:
         """Raise for a network of so many layers that no machine holds it."""
+        require_number(layers, getattr(self, layers), least, most=MOST_LAYERS, whole=True)
         depth, width = int(getattr(self, layers)), int(self.hidden)
         weights = width * (width * depth + int(self.dim) + int(self.control))
         if weights > MOST_WEIGHTS:
@@ -111,7 +116,7 @@ class ModelConfig:
             )
 
     def _set(self, name: str, value: Any) -> None:
-        """JSON has lists; a config has tuples."""
+        """Of a frozen config. JSON has lists, a config has tuples; JSON has no numbers of numpy."""
         object.__setattr__(self, name, value)
 
     @property

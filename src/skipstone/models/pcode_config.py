@@ -91,8 +91,7 @@ class PCODEConfig(ModelConfig):
             require_number(name, getattr(self, name), 0, most=1)
         for name in ("min_step", "max_step", "velocity_scale"):
             require_number(name, getattr(self, name), above=0)
-        require_number("step_layers", self.step_layers, 1, whole=True)
-        self._require_size("step_layers")
+        self._require_size("step_layers", 1)
         require_choice("step_loss", self.step_loss, STEP_LOSS_WEIGHTS)
         require_choice("control_effect", self.control_effect, CONTROL_EFFECTS)
         if self.target_step is not None:

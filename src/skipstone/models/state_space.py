@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skipstone.errors import InvalidInput, require_number
+from skipstone.errors import InvalidInput
 from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
@@ -40,7 +40,7 @@ class StateSpaceConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number("blocks", self.blocks, 1, whole=True)
+        self._require_size("blocks", 1)
         if self.hidden % 2:
             raise InvalidInput(
                 f"hidden must be even, half real and half imaginary; got {self.hidden}."

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
+from skipstone.errors import InvalidInput, require_number, require_seed
 from skipstone.evaluation.calibrate import calibrate
 from skipstone.evaluation.estimate import Bootstrap
 from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
@@ -65,10 +65,7 @@ class TableTraining:
 
     def check(self) -> None:
         """Raise for what cannot be trained, before any data is read."""
-        known = [field.name for field in dataclasses.fields(self.kind.Config)]
-        for name in self.options:
-            require_choice(f"option of {self.kind.__name__}", name, known)
-        self.kind.from_config({"dim": 1, **self.options})
+        self.kind.config_from({"dim": 1, **self.options})
         self.recipe  # noqa: B018 - it checks its numbers.
         require_seed(self.seed)
         if self.horizon is not None:

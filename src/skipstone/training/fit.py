@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from skipstone.console import Progress, show_progress
-from skipstone.errors import InvalidInput, require_choice, require_number, require_seed
+from skipstone.errors import InvalidInput, as_plain, require_choice, require_number, require_seed
 from skipstone.files import remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model, require_sequences
@@ -96,7 +96,7 @@ def fit(
     if data is not None and not isinstance(data, Mapping):
         raise InvalidInput(f"data must describe the sequences by name, a dict; got {data!r}.")
     source = {**(data or {}), **_fingerprints(train, validation)}
-    config = _config(model, recipe, horizon=horizon, seed=seed, data=source)
+    config = _config(model, recipe, horizon=as_plain(horizon), seed=int(seed), data=source)
     run = Run(_place(folder, devices))
     if overwrite or not run.holds_finished(config):
         if window is not None:
