@@ -10,12 +10,12 @@ from rich.console import Console
 from skipstone.console import (
     markdown_table,
     parse_options,
-    printable,
     quarter_lines,
     say,
     short_number,
     text_table,
 )
+from skipstone.errors import printable
 
 
 def test_a_line_when_something_begins_and_for_every_quarter() -> None:

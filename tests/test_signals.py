@@ -7,16 +7,24 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from skipstone.signals import Terminated, stop_saying, terminable
 
 
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    """After its message, SIGTERM is ignored; the tests go on."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 def test_sigterm_interrupts_says_what_was_said_and_ends_with_143(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    before = signal.getsignal(signal.SIGTERM)
 
     def work() -> None:
         try:
@@ -29,7 +37,19 @@ def test_sigterm_interrupts_says_what_was_said_and_ends_with_143(
         work()
     assert end.value.code == 143
     assert capsys.readouterr().err == "saved; start it again\n"
-    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_sigterm_changes_nothing() -> None:
+    """It comes after the message, when the process is ending. Names are printed as text."""
+    code = """
+import atexit, os, signal
+from skipstone.signals import stop_saying, terminable
+atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+with terminable():
+    stop_saying("all is in runs/\\x1b[31mred", signal.SIGTERM)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (143, "all is in runs/�[31mred\n")
 
 
 def test_ctrl_c_stays_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:

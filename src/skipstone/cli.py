@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from skipstone.console import printable, say
-from skipstone.errors import InvalidInput
+from skipstone.console import say
+from skipstone.errors import InvalidInput, printable
 from skipstone.own_data.commands import table_commands
 from skipstone.paper.commands import RUNS, paper_commands
 

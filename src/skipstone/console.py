@@ -7,16 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from skipstone.errors import InvalidInput, shortened
+from skipstone.errors import InvalidInput, printable, shortened
 from skipstone.signals import terminable
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-def printable(text: str) -> str:
-    """Text that cannot move the cursor or recolour a terminal: names come from files and tables."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
 
 
 def say(text: Any, err: bool = False) -> None:

@@ -93,6 +93,11 @@ def require_seed(value: Any) -> None:
         )
 
 
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or recolour a terminal: names come from files and tables."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
+
+
 def shortened(value: Any, most: int = 60) -> str:
     """What arrived, for a message of one line."""
     if isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) > 10**most:

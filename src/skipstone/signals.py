@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from skipstone.errors import printable
+
 TERMINATED = 128 + signal.SIGTERM
 """Exit code after SIGTERM, as shells have it."""
 
@@ -24,10 +26,14 @@ class Terminated(SystemExit):
 
 def stop_saying(message: str, number: int) -> NoReturn:
     """End as a signal asks for. Ctrl-C is a `KeyboardInterrupt`, as everywhere in Python. For
-    SIGTERM, which Python knows no exception for, the message is printed."""
+    SIGTERM, which Python knows no exception for, the message is printed. Another SIGTERM changes
+    nothing from then on: the process is ending, and its exit code should say so."""
     if number != signal.SIGTERM:
         raise KeyboardInterrupt(message)
-    print(message, file=sys.stderr, flush=True)
+    if threading.current_thread() is threading.main_thread():
+        # No handler: the interpreter takes those down before it ends.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print(printable(message), file=sys.stderr, flush=True)
     raise Terminated(message)
 
 
@@ -52,4 +58,5 @@ def terminable() -> Iterator[None]:
             raise
         stop_saying(str(stop) or "terminated", signal.SIGTERM)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is interrupt:
+            signal.signal(signal.SIGTERM, before)

@@ -13,6 +13,7 @@ import torch
 import skipstone.training.trainee as trainee
 from helpers import random_batch
 from skipstone import PCODE, RNN, InvalidInput, Recipe, Run, Sequences, fit, load
+from skipstone.locks import locked
 from skipstone.models.tensors import read_tensors
 
 RECIPE = Recipe(steps=6, batch_size=8, validate_every=3, checkpoint_every=2)
@@ -76,8 +77,18 @@ def test_only_the_first_process_overwrites(
     run = fit(fresh(data), data, folder=tmp_path / "run", **OPTIONS)
     finished = run.result["finished"]
     monkeypatch.setitem(os.environ, "LOCAL_RANK", "1")
-    again = fit(fresh(data), data, folder=tmp_path / "run", overwrite=True, **OPTIONS)
+    options = {**OPTIONS, "devices": 2}
+    again = fit(fresh(data), data, folder=tmp_path / "run", overwrite=True, **options)
     assert again.result["finished"] == finished
+
+
+def test_a_single_process_is_the_first_whatever_it_was_started_by(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "LOCAL_RANK", "1")
+    with locked(tmp_path / "run", "train in"), pytest.raises(InvalidInput, match="only one proc"):
+        fit(fresh(data), data, folder=tmp_path / "run", **OPTIONS)
+    assert fit(fresh(data), data, folder=tmp_path / "run", **OPTIONS).finished
 
 
 @pytest.mark.parametrize("described", [None, {"file": "log.csv"}])

@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 from typing import Any
 
-from skipstone.console import printable
+from skipstone.errors import printable
 
 MOST = 3
 """Names that are listed; the rest are counted."""

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, printable
 from skipstone.locks import locked
 from skipstone.models.schemas import ConfigRecord
 from skipstone.models.sizes import build_sized
@@ -83,9 +83,9 @@ def main() -> None:
     try:
         for name in sys.argv[1:]:
             convert_folder(Path(name))
-            print(f"converted {name}")
+            print(printable(f"converted {name}"))
     except InvalidInput as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(printable(f"error: {error}"), file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -27,7 +27,14 @@ from typing import Any
 import torch
 
 from skipstone.console import Progress, show_progress
-from skipstone.errors import InvalidInput, as_plain, require_choice, require_number, require_seed
+from skipstone.errors import (
+    InvalidInput,
+    as_plain,
+    printable,
+    require_choice,
+    require_number,
+    require_seed,
+)
 from skipstone.files import remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model, require_sequences
@@ -104,8 +111,9 @@ def fit(
         options = {"accelerator": device, "devices": devices, "precision": precision}
         objective = Objective(train, recipe, seed, window)
         require_free(run.folder)
-        with locked(run.folder, "train in") if is_first_process() else nullcontext():
-            start_folder(run.folder, config, overwrite)
+        first = is_first_process(devices)
+        with locked(run.folder, "train in") if first else nullcontext():
+            start_folder(run.folder, config, overwrite and first)
             if not run.finished:  # Another process may have finished it in the meantime.
                 _train_shown(model, objective, validation, run, options, progress)
                 return run
@@ -147,7 +155,7 @@ def _place(folder: str | Path | None, devices: int) -> Path:
         )
     place = Path(tempfile.mkdtemp(prefix="skipstone-"))
     told = f"training in a temporary folder, {place}; give folder=... to keep the run."
-    print(told, file=sys.stderr)
+    print(printable(told), file=sys.stderr)
     return place
 
 
@@ -192,7 +200,7 @@ def _train_shown(
     """Train with a progress bar, or with a function that is told."""
     model.calibration = None  # Of other weights.
     if progress is True and (run.folder / CHECKPOINT).is_file():
-        print(f"resuming the training in {run.folder}", file=sys.stderr)
+        print(printable(f"resuming the training in {run.folder}"), file=sys.stderr)
     with show_progress(progress is True) as bar:
         show = bar if isinstance(progress, bool) else progress
         _train(model, objective, validation, run, options, show)
@@ -233,7 +241,7 @@ def _train(
             except SystemExit:  # Lightning's answer to a SIGTERM that came before the first step.
                 if not trainee.interrupted:
                     raise
-    if not is_first_process():
+    if not is_first_process(options["devices"]):
         raise SystemExit(0)
     if trainee.interrupted:
         stop_saying(

@@ -181,10 +181,11 @@ def _commit() -> str | None:
         return None
 
 
-def is_first_process() -> bool:
-    """Whether this is the first process of a training, which locks and writes its folder. Further
-    ones come later, and find what it has written."""
-    return os.environ.get("LOCAL_RANK", "0") == "0"
+def is_first_process(devices: int) -> bool:
+    """Whether this is the first process of a training on so many devices, which locks and writes
+    its folder. Further ones come later, and find what it has written."""
+    # What started this process, for reasons of its own, may have left the variable behind.
+    return devices == 1 or os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def require_free(folder: Path) -> None:
@@ -195,11 +196,11 @@ def require_free(folder: Path) -> None:
         raise InvalidInput(f"{folder} is not empty and not a run. Choose another folder.")
 
 
-def start_folder(folder: Path, config: dict[str, Any], overwrite: bool = False) -> None:
+def start_folder(folder: Path, config: dict[str, Any], overwrite: bool) -> None:
     """Make a folder a run of this configuration, unless it already is one."""
     require_free(folder)
     if (folder / CONFIG).is_file():
-        if overwrite and is_first_process():
+        if overwrite:
             _clear(folder)
         elif (before := Run(folder).config) != config:
             raise InvalidInput(
