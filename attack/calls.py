@@ -1,22 +1,34 @@
-"""Fuzzed calls of the API: each returns, or raises `InvalidInput`."""
+"""Fuzzed calls of the API: each returns, or raises `InvalidInput`; where the right answer is known,
+it is that."""
 
 from __future__ import annotations
 
+import faulthandler
+import json
 import random
-import signal
 import warnings
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from attack.trial import Tally
-from skipstone import ODERNN, PCODE, RNN, Ensemble, InvalidInput, LatentODE, Path, Sequences
+from attack.callables import Subject, subjects
+from attack.layouts import Pair, pairs, same_numbers
+from attack.trial import Ended, Tally, run_work
+from skipstone import InvalidInput, Sequences
+from skipstone import Path as Rollout
 
 SECONDS = 60
 """After which a call hangs."""
+
+BATCH = 200
+"""Calls of one process: one that dies takes none of the others along."""
+
+HIDDEN = 1e6
+"""What stands under the mask of an array."""
 
 NASTY: list[Callable[[], Any]] = [
     lambda: None,
@@ -51,6 +63,7 @@ NASTY: list[Callable[[], Any]] = [
     lambda: np.arange(12, dtype=np.longdouble).reshape(3, 4),
     lambda: np.ones((3, 4), dtype=bool),
     lambda: np.zeros((3, 4), dtype=object),
+    lambda: np.ma.array(np.full((3, 6, 2), HIDDEN), mask=True),
     lambda: torch.zeros(3, 4, dtype=torch.complex64),
     lambda: torch.tensor(3),
     lambda: torch.float32,
@@ -59,100 +72,96 @@ NASTY: list[Callable[[], Any]] = [
 ]
 
 
-class Hang(Exception):
-    """A call that does not end."""
+def attack_with_calls(tally: Tally, trials: int, seed: int) -> None:
+    """Call with good arguments, some of which are replaced, or laid out differently."""
+    journal, done = Path("journal").absolute(), 0
+    while done < trials:
+        journal.write_text("")
+        last = min(done + BATCH, trials)
+        numbers = range(done, last)
+
+        def work(numbers: range = numbers) -> None:
+            _call_all(numbers, seed, journal)
+
+        ended = run_work(work, SECONDS * BATCH)
+        lines = [json.loads(line) for line in journal.read_text().splitlines()]
+        for trial, failure in (line for line in lines if len(line) == 2):
+            tally.count(trial, failure)
+        done += sum(len(line) == 2 for line in lines)
+        if done < last:  # It died in the call that it noted last, alone or before the first.
+            tally.count(lines[-1][0] if lines else "a call", _death(ended))
+            done += 1
 
 
-def _subjects() -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
-    """Calls with good arguments, by name; one or two of them are replaced at a time."""
-    values = np.random.default_rng(0).normal(size=(3, 6, 2)).astype(np.float32)
-    times = np.arange(18.0).reshape(3, 6)
-    plain: Any = Sequences(times, values)
-    driven: Any = Sequences(times, values, values[..., :1])
-    found: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
-        ("Sequences", Sequences, {"times": times, "values": values, "controls": values}),
-        ("Sequences, masked", Sequences, {"times": times, "values": values, "mask": times >= 0}),
-        ("from_array", Sequences.from_array, {"values": values, "spacing": 1.0, "start": 0.0}),
-        ("from_lists", Sequences.from_lists, {"values": list(values), "times": list(times)}),
-        ("windows", plain.windows, {"length": 2, "stride": 1, "max_gap": 5.0}),
-        ("split", plain.split, {"fractions": [0.5, 0.5], "seed": 0}),
-        ("split_by_time", plain.split_by_time, {"time": 9.0}),
-        ("select", plain.select, {"keep": times >= 0}),
-        ("head", plain.head, {"count": 2}),
-        ("tail", plain.tail, {"count": 2}),
-        ("index", plain.__getitem__, {"index": 1}),
-        ("named", plain.named, {"ids": [1, 2, 3], "features": ["a", "b"]}),
-        ("to", plain.to, {"dtype": torch.float64}),
-        ("to_table", plain.to_table, {"like": "polars"}),
-        ("concat", Sequences.concat, {"parts": [plain, plain]}),
-    ]
-    for kind in (PCODE, RNN, ODERNN, LatentODE):
-        options = {"hidden": 4, "num_context": 4, "missing": False, "time_unit": 1.0}
-        found.append((f"{kind.__name__}.for_data", kind.for_data, {"sequences": plain, **options}))
-    options = {"tolerance": 1e-3, "max_step": 9.0, "whole_steps": True, "targets": [0]}
-    found.append(("PCODE options", PCODE.for_data, {"sequences": plain, **options}))
-    return found + _rollouts(plain, driven)
+def _death(ended: Ended) -> str:
+    """Why a process is not there any more."""
+    if ended.hung or "Timeout (" in ended.said:
+        return "hangs"
+    return f"ends the process with {ended.code}, {ended.last!r}"
 
 
-def _rollouts(
-    plain: Sequences, driven: Sequences
-) -> list[tuple[str, Callable[..., Any], dict[str, Any]]]:
-    found: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
-    later = ([30.0, 31.0], [[1.0], [2.0]])
-    for kind in (PCODE, RNN, ODERNN):
-        model = kind.for_data(driven, hidden=4)
-        good = {"context": driven.tail(4), "until": 40.0, "controls": later, "step": 2.0}
-        found.append((f"{kind.__name__}.rollout", model.rollout, {**good, "max_updates": 9}))
-    both = Ensemble([RNN.for_data(plain, hidden=4), PCODE.for_data(plain, hidden=4)])
-    latent = LatentODE.for_data(plain, hidden=4)
-    for name, each in (("Ensemble", both), ("LatentODE", latent)):
-        good = {"context": plain.tail(4), "until": 40.0, "max_updates": 9}
-        found.append((f"{name}.rollout", each.rollout, good))
-    path = RNN.for_data(plain, hidden=4).rollout(plain.tail(4), 40.0)
-    found += [
-        ("evaluate", path.evaluate, {"t": 35.0, "side": "left"}),
-        ("path.to_table", path.to_table, {"every": 1.0, "like": "polars"}),
-    ]
-    return found
-
-
-def attack_with_calls(trials: int, seed: int) -> Tally:
-    """Call with good arguments, some of which are replaced."""
+def _call_all(numbers: range, seed: int, journal: Path) -> None:
+    """Make trials, and note each of them before and after."""
     torch.manual_seed(0)
-    tally, chance, subjects = Tally(), random.Random(seed), _subjects()
-    before = signal.signal(signal.SIGALRM, _hang)
-    for _ in range(trials):
-        name, call, good = chance.choice(subjects)
-        arguments = dict(good)
-        replaced = chance.sample(list(good), min(len(good), chance.choice([1, 1, 1, 2])))
-        for each in replaced:
-            arguments[each] = chance.choice(NASTY)()
-        trial = f"{name} with {', '.join(f'{each}={arguments[each]!r}' for each in replaced)}"
-        tally.count(" ".join(trial.split())[:200], _fault(call, arguments))
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-    return tally
+    known, layouts = subjects(), pairs()
+    with journal.open("a", buffering=1) as notes:
+        for number in numbers:
+            chance = random.Random(f"{seed} {number}")
+            faulthandler.dump_traceback_later(SECONDS, exit=True)
+            if chance.random() < 0.2:
+                pair = chance.choice(layouts)
+                shown, act = pair.name, lambda pair=pair: _unlike(pair)
+            else:
+                shown, act = _fuzzed(known, chance)
+            shown = " ".join(shown.split())[:200]
+            notes.write(json.dumps([shown]) + "\n")
+            notes.write(json.dumps([shown, act()]) + "\n")
+        faulthandler.cancel_dump_traceback_later()
 
 
-def _hang(*_: object) -> None:
-    raise Hang
+def _fuzzed(known: list[Subject], chance: random.Random) -> tuple[str, Callable[[], str | None]]:
+    """A call with one or two arguments replaced, in words, and what tells what is wrong with it."""
+    subject = chance.choices(known, [each.weight for each in known])[0]
+    arguments = subject.good()
+    replaced = chance.sample(list(arguments), min(len(arguments), chance.choice([1, 1, 1, 2])))
+    for name in replaced:
+        arguments[name] = chance.choice(NASTY)()
+    shown = ", ".join(f"{name}={arguments[name]!r}" for name in replaced)
+    bad = [
+        name
+        for name in replaced
+        if name in subject.rules and not subject.rules[name](arguments[name])
+    ]
+    return f"{subject.name} with {shown}", lambda: _fault(subject, arguments, bad)
 
 
-def _fault(call: Callable[..., Any], arguments: dict[str, Any]) -> str | None:
-    """Why what a call did is not acceptable."""
-    signal.alarm(SECONDS)
+def _fault(subject: Subject, arguments: dict[str, Any], bad: list[str]) -> str | None:
+    """Why what a call did is not acceptable; `bad` are arguments that it has to refuse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = call(**arguments)
-            if isinstance(found, Path):
+            found = subject.call(**arguments)
+            if isinstance(found, Rollout):
                 found.evaluate(found.end[:, None])
-    except (InvalidInput, IndexError):
+    except InvalidInput:
         return None
-    except Hang:
-        return "hangs"
+    except Exception as error:
+        if isinstance(error, IndexError) and subject.indexes:
+            return None
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    if bad:
+        return f"accepts {', '.join(bad)}"
+    if isinstance(found, Sequences) and bool((found.values == HIDDEN).any()):
+        return "takes what is masked"
+    return None
+
+
+def _unlike(pair: Pair) -> str | None:
+    """Why an array that is laid out differently does not mean the same."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, expected = pair.odd(), pair.plain()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    finally:
-        signal.alarm(0)
-    return None
+    return None if same_numbers(found, expected) else "gives other numbers than the plain array"

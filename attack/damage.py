@@ -1,181 +1,181 @@
-"""Damaged and hostile files: a folder is refused in one line, or loads exactly as it was."""
+"""Damaged and hostile files: refused in one line, or used exactly as they were.
+
+Half of the edits have right checksums, as a stranger's folder would: they get as far as schemas and
+sizes. What is loaded of those must be what they say.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
-import pickle
 import random
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from attack.subject import FIT, train, write_log
-from attack.trial import Tally, command, fault, run_work
+from attack.edits import damaged, edited
+from attack.seals import edited_archive, seal_folder
+from attack.subject import CHECKPOINT, FIT, data, train, weights, write_log
+from attack.trial import Ended, Tally, command, explained, fault, run_work
+from attack.uses import load_as_it_says, load_as_it_was, make_lines, state_of
 
-ODD: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    2.5,
-    10**30,
-    1e308,
-    "",
-    "../x",
-    "os:system",
-    [],
-    {},
-    [[]],
-    "NaN",
-]
-"""What is written in the place of what a JSON file holds."""
+SECONDS = 60.0
+"""After which a file makes something hang."""
 
-NAMES = ("config.json", "weights.safetensors", "result.json", "metrics.csv")
+TASK_RUN = Path("runs/lines-rnn-smoke-steps1-seed0")
+TRAIN = ("train", "lines", "rnn", "--preset", "smoke", "--steps", "1", "--runs", "runs", "--quiet")
+STOPPED = 6
+"""The step at which a training is stopped whose checkpoint is damaged."""
 
 
-class Bomb:
-    """An object whose unpickling leaves a trace."""
+class Files:
+    """What is damaged: a finished training, a stopped one, one on a task, a table, and a cache."""
 
-    def __reduce__(self) -> Any:
-        return os.system, ("touch exploded",)
+    def __init__(self) -> None:
+        self.whole, self.half, self.log = Path("whole"), Path("half"), Path("log.csv")
+        write_log(self.log)
+        prepared = run_work(self._prepare)
+        if prepared.code != 0 or not (self.half / CHECKPOINT).is_file():
+            raise RuntimeError(f"cannot be prepared: {prepared.said}")
+        self.weights, self.state = weights(self.whole), state_of(self.whole)
+        self.cache = max(Path("cache").rglob("lines-*.npz"), key=lambda path: path.stat().st_mtime)
+        self.lines = run_work(make_lines).last
 
+    def _prepare(self) -> None:
+        """In a process of its own, since some of it has threads."""
+        from skipstone import calibrate, load
 
-def _cut(content: bytes, chance: random.Random) -> bytes:
-    return content[: chance.randrange(len(content) + 1)]
+        train(self.whole)
+        calibrate(load(self.whole), data()).save(self.whole)
 
+        def stop(step: int) -> None:
+            if step == STOPPED:
+                os.kill(os.getpid(), 15)
 
-def _flip(content: bytes, chance: random.Random) -> bytes:
-    at = chance.randrange(len(content))
-    return content[:at] + bytes([content[at] ^ 1 << chance.randrange(8)]) + content[at + 1 :]
-
-
-def _noise(content: bytes, chance: random.Random) -> bytes:
-    return chance.randbytes(chance.randrange(1, 4096))
-
-
-def _zeros(content: bytes, chance: random.Random) -> bytes:
-    return bytes(len(content))
-
-
-def _pickled(content: bytes, chance: random.Random) -> bytes:
-    return pickle.dumps(Bomb())
-
-
-def _header(content: bytes, chance: random.Random) -> bytes:
-    """A header of safetensors that promises more than there is."""
-    header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})
-    return struct.pack("<Q", chance.choice([len(header), 2**62])) + header.encode() + content[8:]
+        run_work(lambda: train(self.half, after=stop))
+        for words in (("fit", "log.csv", *FIT, "--quiet", "--out", "table"), TRAIN):
+            ended = run_work(command(*words))
+            if ended.code != 0:
+                raise RuntimeError(ended.said)
+        make_lines()
 
 
-def _deep(content: bytes, chance: random.Random) -> bytes:
-    return b"[" * 100_000 + b"]" * 100_000
-
-
-def _edited(content: bytes, chance: random.Random) -> bytes:
-    """JSON with one of its values replaced."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return _flip(content, chance)
-    places: list[tuple[Any, Any]] = []
-    waiting: list[Any] = [found]
-    while waiting:
-        here = waiting.pop()
-        keys = list(here) if isinstance(here, dict) else range(len(here))
-        places += [(here, key) for key in keys]
-        waiting += [here[key] for key in keys if isinstance(here[key], dict | list)]
-    where, key = chance.choice(places)
-    where[key] = chance.choice(ODD)
-    return json.dumps(found).encode()
-
-
-WAYS: list[Callable[[bytes, random.Random], bytes]] = [
-    *(_cut, _flip, _noise, _zeros, _pickled, _header, _deep, _edited, _edited, _edited)
-]
-
-
-def _damaged(path: Path, chance: random.Random) -> str:
-    """Damage a file, or put something else in its place."""
-    content, way = path.read_bytes(), chance.randrange(len(WAYS) + 4)
-    if way < len(WAYS):
-        path.write_bytes(WAYS[way](content, chance))
-        return WAYS[way].__name__.strip("_")
-    path.unlink()
-    if way == len(WAYS):
-        return "removed"
-    if way == len(WAYS) + 1:
-        path.symlink_to("nowhere")
-        return "link to nowhere"
-    if way == len(WAYS) + 2:
-        path.mkdir()
-        return "folder"
-    os.mkfifo(path)
-    return "pipe"
-
-
-def _load(folder: Path, expected: Any) -> None:
-    """Load a model, and end with 3 if it is another than it was."""
-    from skipstone import InvalidInput, load
-
-    try:
-        model = load(folder)
-    except InvalidInput as error:
-        print(f"error: {error}")
-        raise SystemExit(2) from None
-    state, config = expected
-    found = model.state_dict()
-    same = found.keys() == state.keys() and all(torch.equal(found[k], state[k]) for k in state)
-    if not same or dataclasses.asdict(model.config) != config:
-        raise SystemExit(3)
-
-
-def attack_with_damage(trials: int, seed: int) -> Tally:
-    """Damage a file of a finished training, or a table, then use it."""
-    from skipstone import load
-
-    tally, chance = Tally(), random.Random(seed)
-    whole, folder, log = Path("whole"), Path("damaged"), Path("log.csv")
-    run_work(lambda: train(whole))
-    write_log(log)
-    table = run_work(command("fit", "log.csv", *FIT, "--quiet", "--out", "table"))
-    tally.count("fit", fault(table, (0,)))
-    model = load(whole)
-    expected = model.state_dict(), dataclasses.asdict(model.config)
-    clean = log.read_bytes()
-    for number in range(trials - 1):
-        if number % 4 == 3:
-            how = _damaged(log, chance)
-            forecast = ("--until", "+3", "--every", "1", "--out", "next.csv")
-            ended = run_work(command("forecast", "table", "log.csv", *forecast))
-            failure, what = fault(ended), f"log.csv, {how}"
-            _remove(log)
-            log.write_bytes(clean)
-        else:
-            shutil.copytree(whole, folder)
-            name = chance.choice([name for name in NAMES if (whole / name).is_file()])
-            how = _damaged(folder / name, chance)
-            ended = run_work(lambda: _load(folder, expected))
-            failure, what = _judged(ended), f"{name}, {how}"
-            failure = failure or fault(run_work(command("runs", ".")))
-            shutil.rmtree(folder)
+def attack_with_damage(tally: Tally, trials: int, seed: int) -> None:
+    """Damage a file, use it, and put it back."""
+    chance, files = random.Random(seed), Files()
+    acts: list[Callable[[Files, random.Random], tuple[str, Ended, str | None]]] = [
+        *(_model, _model, _model, _model, _log, _checkpoint, _evaluation, _cache)
+    ]
+    for _ in range(trials):
+        what, ended, failure = chance.choice(acts)(files, chance)
         if Path("exploded").exists():
             failure = "runs code of a file"
-        tally.count(what, failure, f"exit code {ended.code}")
-    return tally
+            Path("exploded").unlink()
+        tally.count(what, failure, f"{what.partition(',')[0]}: exit code {ended.code}")
 
 
-def _judged(ended: Any) -> str | None:
-    return "loads another model" if ended.code == 3 else fault(ended)
+def _model(files: Files, chance: random.Random) -> tuple[str, Ended, str | None]:
+    """A file of a finished training."""
+    folder = Path("damaged")
+    shutil.copytree(files.whole, folder)
+    name = chance.choice(
+        ["config.json", "weights.safetensors", "result.json", "calibration.safetensors"]
+    )
+    sealed = chance.random() < 0.5
+    if sealed:
+        how = edited(folder / name, chance, sealed=True)
+        seal_folder(folder)
+        ended = run_work(explained(lambda: load_as_it_says(folder)), SECONDS)
+    else:
+        how = damaged(folder / name, chance)
+        ended = run_work(explained(lambda: load_as_it_was(folder, files.state)), SECONDS)
+    failure = "loads another model" if ended.code == 3 else fault(ended)
+    failure = failure or _unlisted(files)
+    shutil.rmtree(folder)
+    return f"{name}, {how}", ended, failure
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
+def _unlisted(files: Files) -> str | None:
+    """Why the list of runs does not survive one of them."""
+    ended = run_work(command("runs", "."), SECONDS)
+    failure = fault(ended, (0,))
+    if failure is None and not any(
+        line.split()[:1] == [str(files.whole)] and "12" in line.split()
+        for line in ended.said.splitlines()
+    ):
+        failure = "the list of runs has lost another run"
+    return failure
+
+
+def _log(files: Files, chance: random.Random) -> tuple[str, Ended, str | None]:
+    """A table to forecast from."""
+    clean, out = files.log.read_bytes(), Path("next.csv")
+    out.unlink(missing_ok=True)
+    how = damaged(files.log, chance)
+    words = ("--until", "+3", "--every", "1", "--out", str(out))
+    ended = run_work(command("forecast", "table", "log.csv", *words), SECONDS)
+    failure = fault(ended)
+    if failure is None and ended.code == 0 and len(out.read_bytes().splitlines()) < 2:
+        failure = "ends with 0 without a forecast"
+    if failure is None and ended.code == 2 and out.exists():
+        failure = "ends with 2 and a forecast"
+    _put_back(files.log, clean)
+    return f"log.csv, {how}", ended, failure
+
+
+def _checkpoint(files: Files, chance: random.Random) -> tuple[str, Ended, str | None]:
+    """The checkpoint of a stopped training, which is then resumed."""
+    folder = Path("resumed")
+    shutil.copytree(files.half, folder)
+    sealed = chance.random() < 0.5
+    path = folder / CHECKPOINT
+    how = edited(path, chance, sealed=True) if sealed else damaged(path, chance)
+    ended = run_work(explained(lambda: train(folder)), SECONDS)
+    failure = fault(ended)
+    if failure is None and ended.code == 0 and not sealed and weights(folder) != files.weights:
+        failure = "ends with other weights"
+    shutil.rmtree(folder)
+    return f"{CHECKPOINT}, {how}", ended, failure
+
+
+def _evaluation(files: Files, chance: random.Random) -> tuple[str, Ended, str | None]:
+    """What was measured of a run."""
+    path = TASK_RUN / "evaluation.json"
+    clean = path.read_bytes()
+    how = damaged(path, chance)
+    ended = run_work(command(*TRAIN), SECONDS)
+    failure = fault(ended) or _unlisted(files)
+    _put_back(path, clean)
+    return f"{path.name}, {how}", ended, failure
+
+
+def _cache(files: Files, chance: random.Random) -> tuple[str, Ended, str | None]:
+    """Kept data of a task: what is damaged is made anew."""
+    clean = files.cache.read_bytes()
+    sealed = chance.random() < 0.5
+    if sealed:
+        name = chance.choice(["times", "values", "keep", "events.times"])
+        odd: list[Any] = [None, np.zeros(0), np.zeros((2, 2)), np.array("text"), np.ones(3, bool)]
+        place = chance.randrange(len(odd))
+        with np.load(files.cache) as file:
+            name = name if name in file.files else "times"
+        files.cache.write_bytes(edited_archive(clean, name, odd[place]))
+        how = f"sealed, {name} as {odd[place]!r}"
+    else:
+        how = damaged(files.cache, chance)
+    ended = run_work(explained(make_lines), SECONDS)
+    failure = fault(ended)
+    if failure is None and not sealed and (ended.code, ended.last) != (0, files.lines):
+        failure = f"gives other data, {ended.last[:100]!r}"
+    _put_back(files.cache, clean)
+    return f"cache, {how}", ended, failure
+
+
+def _put_back(path: Path, content: bytes) -> None:
+    if path.is_dir() and not path.is_symlink():
         path.rmdir()
     else:
         path.unlink(missing_ok=True)
+    path.write_bytes(content)

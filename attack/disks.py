@@ -4,73 +4,109 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-from attack.subject import FIT, train, weights, write_log
-from attack.trial import Ended, Tally, command, fault, run_work
+from attack.resuming import Reference, limit_after, lost, undisturbed
+from attack.subject import FIT, RECIPE, RESULT, Steps, train, write_log
+from attack.trial import Ended, Tally, command, explained, fault, run_work
+from skipstone.models.fast import build
 
 NOBODY = 65_534
 """A user who may write nowhere: permissions do not stop the first one."""
 
+UNKNOWN = 54_321
+"""A user that the system has never heard of, who has no home either."""
 
-def attack_with_disks(trials: int, seed: int) -> Tally:
+
+def attack_with_disks(tally: Tally, trials: int, seed: int) -> None:
     """Fill the disk in the middle of a training, then make room; write where nobody can."""
-    tally, chance, folder = Tally(), random.Random(seed), Path("run").absolute()
-    if run_work(lambda: train(folder)).code != 0:
-        tally.count("a training that nobody disturbs", "fails")
-        return tally
-    expected, largest = weights(folder), max(path.stat().st_size for path in folder.iterdir())
+    chance, folder = random.Random(seed), Path("run").absolute()
+    reference = undisturbed(folder)
+    if reference.fault:
+        tally.count("a training that nobody disturbs", reference.fault)
+        return
     write_log(Path("log.csv"))
-    others = [_no_home, _as_a_file, _in_proc, _read_only]
+    others = [_no_home, _as_a_file, _no_such_home, _in_proc, _unknown_user, _read_only]
     for number in range(trials):
         if number % 2:
             act = others[number // 2 % len(others)]
             tally.count(act.__name__.strip("_"), act())
             continue
         shutil.rmtree(folder, ignore_errors=True)
-        most = chance.randrange(0, largest)
-        ended = run_work(lambda most=most: _told(lambda: _limited(folder, most)))
-        failure = fault(ended) or _resumed(folder, expected)
-        tally.count(f"disk full at {most}", failure, f"disk full: exit code {ended.code}")
-    return tally
+        checkpoints = chance.randrange(len(reference.sizes))
+        most = chance.randrange(reference.sizes[checkpoints])
+        failure = _full(folder, reference, checkpoints, most)
+        tally.count(f"full at {most} bytes after {checkpoints} checkpoints", failure)
 
 
-def _limited(folder: Path, most: int) -> None:
-    """Train where no file can have more than so many bytes."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    train(folder)
+def _full(folder: Path, reference: Reference, checkpoints: int, most: int) -> str | None:
+    """Train where no file can have more than so many bytes, once there are so many checkpoints: an
+    older one stays, and nothing half written does."""
+    steps = Steps()
 
+    def work() -> None:
+        limit_after(folder, checkpoints, most)
+        train(folder, steps)
 
-def _told(work: Callable[[], None]) -> None:
-    """As the command does: errors that the library explains are a line."""
-    from skipstone import InvalidInput
-
-    try:
-        work()
-    except InvalidInput as error:
-        os.write(1, f"error: {error}\n"[:500].encode())
-        raise SystemExit(2) from None
-
-
-def _resumed(folder: Path, expected: str) -> str | None:
-    ended = run_work(lambda: train(folder))
-    if ended.code != 0:
-        return f"does not resume, {ended.said.strip().splitlines()[-1:]}"
-    return None if weights(folder) == expected else "ends with other weights"
+    ended = run_work(explained(work))
+    if failure := _refused(ended):
+        return failure
+    if left := [path.name for path in folder.rglob("*.partial")]:
+        return f"leaves {left[0]}"
+    saved = checkpoints * RECIPE.checkpoint_every
+    return lost(folder, reference.weights, steps.taken, saved)
 
 
 def _no_home() -> str | None:
-    """Without a home, and with one that does not exist, everything works."""
+    """Without a home that anybody has set."""
+    return _homeless(None)
 
-    def work() -> None:
-        os.environ.pop("HOME", None)
-        os.environ.update(XDG_CACHE_HOME="/proc/none", HOME="/proc/none")
-        command("fit", "log.csv", *FIT, "--quiet", "--overwrite", "--out", "homeless")()
 
-    return fault(run_work(work), (0,))
+def _no_such_home() -> str | None:
+    """With a home that does not exist, and never will."""
+    return _homeless("/proc/none")
+
+
+def _unknown_user() -> str | None:
+    """Without a home, and without a user whose home the system could look up."""
+    return _homeless(None, UNKNOWN)
+
+
+def _homeless(home: str | None, user: int | None = None) -> str | None:
+    """Trainings on a table and on a task, whose data are kept at home, work all the same."""
+    place = Path("homeless").absolute()
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    shutil.copy("log.csv", place / "log.csv")
+    for path in (Path().absolute(), place):
+        path.chmod(0o777)
+
+    def moved(*words: str) -> Ended:
+        def work() -> None:
+            os.environ.pop("HOME", None)
+            os.environ.pop("XDG_CACHE_HOME", None)
+            if home is not None:
+                os.environ.update(HOME=home, XDG_CACHE_HOME=home)
+                build.library.cache_clear()  # Compiled code is kept at home, too.
+            os.chdir(place)
+            if user is not None and os.getuid() == 0:
+                os.setgid(user)
+                os.setuid(user)
+            command(*words)()
+
+        return run_work(work)
+
+    task = ("train", "lines", "rnn", "--preset", "smoke", "--steps", "1", "--quiet")
+    table = ("fit", "log.csv", *FIT, "--quiet", "--out", "run")
+    for words, run in ((table, "run"), (task, "runs/lines-rnn-smoke-steps1-seed0")):
+        if failure := fault(moved(*words), (0,)):
+            return f"{words[0]} {failure}"
+        if not (place / run / RESULT).is_file():
+            return f"{words[0]} ends with 0 without a result"
+    if (place / "~").exists():
+        return "makes a folder that is called ~"
+    return None
 
 
 def _as_a_file() -> str | None:

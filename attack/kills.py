@@ -1,110 +1,116 @@
-"""Kills of a training, at random and at every write; then it is resumed, to the same weights."""
+"""Kills of a training, at random and at every write; then it is resumed, where it was, to the same
+weights."""
 
 from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import signal
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from attack.subject import train, weights
-from attack.trial import Child, Tally, fault, run_work
+from attack.resuming import Reference, limit_after, lost, on_change, spread, undisturbed, unheeded
+from attack.subject import RECIPE, Steps, train
+from attack.trial import Child, Ended, Tally, fault, run_work
 
-_CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.link", "os.truncate", "shutil.rmtree")
+WAYS = ("write", "time", "write", "terminate", "within a write")
+"""Ways to be killed, in turn; of 200 trials, 80 are at writes, as many as there are."""
 
 
-def attack_with_kills(trials: int, seed: int) -> Tally:
+def attack_with_kills(tally: Tally, trials: int, seed: int) -> None:
     """Kill, resume, compare."""
-    tally, chance, folder = Tally(), random.Random(seed), Path("run").absolute()
-    began = time.monotonic()
-    reference = run_work(lambda: train(folder))
-    lasts = time.monotonic() - began
-    if reference.code != 0:
-        tally.count("a training that nobody disturbs", reference.said[-300:])
-        return tally
-    expected, largest = weights(folder), max(path.stat().st_size for path in folder.iterdir())
-    writes = _count_writes(folder)
-    for number in range(trials):
-        shutil.rmtree(folder)
-        way = ("write", "time", "terminate", "within a write")[(number + seed) % 4]
+    chance, folder = random.Random(seed), Path("run").absolute()
+    reference = undisturbed(folder)
+    ways = [WAYS[(number + seed) % len(WAYS)] for number in range(trials)]
+    if reference.fault:
+        tally.count("a training that nobody disturbs", reference.fault)
+        ways = [way for way in ways if way != "within a write"]
+    first = chance.randrange(reference.changes)
+    places = spread(max(1, ways.count("write")), reference.changes, first)
+    for way in ways:
+        shutil.rmtree(folder, ignore_errors=True)
         if way == "write":
-            at = (number // 4 + seed) % writes + 1
-            ended = run_work(lambda at=at: _until_write(folder, at))
+            at = places.pop()
+            failure = _killed_at(folder, reference, at)
         elif way == "within a write":
-            at = chance.randrange(1, largest)
-            ended = run_work(lambda at=at: _until_size(folder, at))
+            checkpoints = chance.randrange(len(reference.sizes))
+            most = chance.randrange(1, reference.sizes[checkpoints])
+            at = f"of more than {most} bytes after {checkpoints} checkpoints"
+            failure = _killed_within(folder, reference, checkpoints, most)
+        elif way == "terminate" and chance.random() < 0.5:
+            at = f"in step {(step := chance.randint(1, RECIPE.steps))}"
+            failure = _terminated(folder, reference, step)
         else:
-            at = chance.uniform(0.0, lasts)
-            child = Child(lambda: train(folder))
-            time.sleep(at)
-            child.kill(signal.SIGKILL if way == "time" else signal.SIGTERM)
-            ended = child.end()
-        allowed = (0, -signal.SIGKILL, -signal.SIGXFSZ, -signal.SIGTERM, 143)
-        failure = fault(ended, allowed) or _resumed(folder, expected)
+            at = f"after {(seconds := chance.uniform(0.0, reference.seconds)):.3f} s"
+            number = signal.SIGKILL if way == "time" else signal.SIGTERM
+            failure = _signalled(folder, reference, seconds, number)
         tally.count(f"{way} {at}", failure, f"{way}: {'ok' if failure is None else 'failed'}")
-    return tally
 
 
-def _resumed(folder: Path, expected: str) -> str | None:
-    """Why a training that is started again does not end as it should."""
-    ended = run_work(lambda: train(folder))
-    if ended.code != 0:
-        return f"does not resume, {ended.said.strip().splitlines()[-1:]}"
-    found = weights(folder)
-    return None if found == expected else f"ends with other weights, {found[:8]}"
-
-
-def _on_change(folder: Path, act: Callable[[], None]) -> None:
-    """Call `act` before each change of a file in a folder, for the rest of this process."""
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event == "open":
-            path, _, flags = arguments
-            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            if writes and str(path).startswith(str(folder)):
-                act()
-        elif event in _CHANGES and any(str(a).startswith(str(folder)) for a in arguments):
-            act()
-
-    sys.addaudithook(hook)
-
-
-def _until_write(folder: Path, at: int) -> None:
-    """Train, and be killed before the n-th change of a file."""
-    seen = 0
-
-    def act() -> None:
-        nonlocal seen
-        seen += 1
-        if seen == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    _on_change(folder, act)
-    train(folder)
-
-
-def _until_size(folder: Path, most: int) -> None:
-    """Train, and be killed in the middle of a write to a file, once it has so many bytes."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    train(folder)
-
-
-def _count_writes(folder: Path) -> int:
-    """How many changes of files a training makes."""
+def _killed_at(folder: Path, reference: Reference, at: int) -> str | None:
+    """Kill before the n-th change of a file."""
+    steps, seen = Steps(), 0
 
     def work() -> None:
-        seen: list[int] = []
-        _on_change(folder, lambda: seen.append(1))
-        train(folder)
-        print(f"changes={len(seen)}")
+        def act(*_: object) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == at:
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    shutil.rmtree(folder)
-    said = run_work(work).said
-    return max(1, int(said.rpartition("changes=")[2] or 1))
+        on_change(folder, act)
+        train(folder, steps)
+
+    ended = run_work(work)
+    return fault(ended, (-signal.SIGKILL,)) or lost(folder, reference.weights, steps.taken)
+
+
+def _killed_within(folder: Path, reference: Reference, checkpoints: int, most: int) -> str | None:
+    """Kill in the middle of a write, once a file has so many bytes; an older checkpoint stays."""
+    steps = Steps()
+
+    def work() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        limit_after(folder, checkpoints, most)
+        train(folder, steps)
+
+    ended, saved = run_work(work), checkpoints * RECIPE.checkpoint_every
+    failure = fault(ended, (-signal.SIGXFSZ,))
+    return failure or lost(folder, reference.weights, steps.taken, saved)
+
+
+def _terminated(folder: Path, reference: Reference, step: int) -> str | None:
+    """SIGTERM within a step of the loop: everything up to that step is saved."""
+    steps = Steps()
+
+    def after(taken: int) -> None:
+        if taken == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    ended = run_work(lambda: train(folder, steps, after=after))
+    failure = fault(ended, (ended.code,)) or unheeded(folder, ended, step)
+    return failure or lost(folder, reference.weights, steps.taken, step)
+
+
+def _signalled(folder: Path, reference: Reference, seconds: float, number: int) -> str | None:
+    """A signal at any time, also before and after the loop."""
+    steps = Steps()
+    child = Child(lambda: train(folder, steps))
+    time.sleep(seconds)
+    child.kill(number)
+    ended = child.end()
+    failure = _out_of_place(folder, ended, steps) if number == signal.SIGTERM else None
+    allowed = (0, 143, -number) if number == signal.SIGTERM else (0, -number)
+    return fault(ended, allowed) or failure or lost(folder, reference.weights, steps.taken)
+
+
+def _out_of_place(folder: Path, ended: Ended, steps: Steps) -> str | None:
+    """Why an end by SIGTERM is not acceptable, given how many steps were taken."""
+    if ended.code == 143 and steps.taken:
+        return unheeded(folder, ended, steps.taken)
+    if ended.code == -signal.SIGTERM and 0 < steps.taken < RECIPE.steps:
+        return f"dies of SIGTERM in step {steps.taken}"
+    if ended.code == 0 and steps.taken < RECIPE.steps:
+        return f"ends with 0 after SIGTERM in step {steps.taken}"
+    return None
