@@ -26,6 +26,9 @@ MODELS: dict[str, Any] = {
 MODELS["Ensemble"] = Ensemble([MODELS["PCODE"], MODELS["RNN"]])
 PUSHED: Any = PCODE.for_data(DRIVEN, hidden=4)
 PATH: Any = MODELS["PCODE"].rollout(CONTEXT, 9.0)
+VALUELESS = torch.ones(3, 6, 1, device="meta")
+MASKED = np.ma.array(np.ones((1, 2, 1), dtype=int), mask=[[[True], [False]]])
+MIXED = np.array([[0, 1, None, 3, 4, 5]], dtype=object)
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 
 Calls = dict[str, Callable[[], object]]
@@ -51,6 +54,13 @@ def of_sequences() -> Calls:
         "length, the observations of a window,": lambda: PLAIN.windows(2.5),
         "stride, the observations": lambda: PLAIN.windows(2, stride=True),
         "a length of time must be a number": lambda: PLAIN.windows(2, max_gap="long"),
+        "max_gap must be a number": lambda: PLAIN.windows(2, max_gap=np.array([5.0, 5.0])),
+        "values must be a dense": lambda: Sequences.from_array(torch.ones(2, 3, 1).to_sparse()),
+        "times must be a dense": lambda: Sequences(torch.arange(6)[None].to_sparse(), VALUES[:1]),
+        "an index must be a dense": lambda: PLAIN[torch.arange(2, device="meta")],
+        "controls must be a dense": lambda: Sequences.from_array(VALUES, controls=VALUELESS),
+        "values that are masked must be floats": lambda: Sequences.from_array(MASKED),
+        "times must be real numbers; got object": lambda: Sequences(MIXED, VALUES[:1]),
         "time must be a number": lambda: PLAIN.split_by_time(None),
         "a table must be a frame": lambda: Sequences.from_table(5, time="t", values="x"),
     }

@@ -206,6 +206,25 @@ START = 1_700_000_000_000_000_001
 MICRO = START + 1000 * np.arange(6).reshape(2, 3)
 
 
+def test_what_a_mask_hides_is_missing() -> None:
+    hidden = np.ma.array(np.arange(12.0).reshape(2, 3, 2), mask=False)
+    hidden[1, 1, 0] = np.ma.masked
+    for values in (hidden, list(hidden)):
+        found = Sequences.from_array(values).values
+        assert found.isnan().nonzero().tolist() == [[1, 1, 0]]
+
+
+def test_integers_of_any_type_are_the_same_times() -> None:
+    start, values = 1_700_000_000_000_000_000, np.zeros((1, 3, 1))
+    usual = Sequences(start + np.arange(3)[None], values)
+    for dtype in (object, np.ulonglong, np.longlong):
+        found = Sequences((start + np.arange(3)[None]).astype(dtype), values)
+        assert torch.equal(found.times, usual.times), dtype
+        assert found.clock.origins.tolist() == [start]  # pyright: ignore
+    counts = Sequences.from_array(np.arange(3).astype(np.ulonglong)[None, :, None])
+    assert counts.values.flatten().tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("times", "per_unit"),
     [

@@ -30,6 +30,7 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
         if array.dtype.kind == "f":
             dtype = dtype or torch.get_default_dtype()
         array = to_tensor(array)
+    require_dense(array, name)
     if array.dtype == torch.bool or array.is_complex():
         raise InvalidInput(_values_rule(name, array.dtype))
     if array.dtype == torch.uint8 and not name.startswith("controls"):
@@ -57,8 +58,10 @@ def _values_rule(name: str, dtype: object) -> str:
 
 def as_array(array: Any, name: str) -> np.ndarray:
     """A numpy array of anything that nests evenly."""
+    parts = array if isinstance(array, list | tuple) else (array,)
+    masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
     try:
-        return np.asarray(array)
+        found = np.ma.asarray(array) if masked else np.asarray(array)
     except ValueError:
         raise InvalidInput(
             f"{name} must nest evenly, the same number of features and observations everywhere; "
@@ -70,6 +73,26 @@ def as_array(array: Any, name: str) -> np.ndarray:
             f"{name} must be a tensor, an array or nested lists of numbers; got "
             f"{type(array).__name__}: {reason}"
         ) from None
+    return _unmasked(found, name) if isinstance(found, np.ma.MaskedArray) else found
+
+
+def _unmasked(array: np.ma.MaskedArray[Any, Any], name: str) -> np.ndarray:
+    """What a mask hides is missing: NaN, which only floats have."""
+    if array.dtype.kind != "f" and np.ma.getmaskarray(array).any():
+        raise InvalidInput(
+            f"{name} that are masked must be floats, which have NaN for what is missing; got "
+            f"{array.dtype}. Convert them: .astype('float64')."
+        )
+    return array.filled(np.nan) if array.dtype.kind == "f" else array.data
+
+
+def require_dense(tensor: Tensor, name: str) -> None:
+    """Raise for a tensor that has not a number for each place."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_meta:
+        raise InvalidInput(
+            f"{name} must be a dense tensor, with a number for each place; got {tensor.layout}, "
+            f"{tensor.dtype} on {tensor.device}. Convert it: .to_dense() or .dequantize()."
+        )
 
 
 def as_entries(name: str, things: Any) -> list[Any]:
@@ -90,7 +113,8 @@ def to_tensor(array: np.ndarray) -> Tensor:
     """
     kind, size = array.dtype.kind, array.dtype.itemsize
     # By kind and size, since numpy has several types of the same, of which torch knows one.
-    array = array.astype(np.dtype(f"{kind}{min(size, 8)}"), copy=False)
+    known = np.dtype(f"{kind}{min(size, 8)}")
+    array = array.astype(known, copy=False).view(known)
     array = np.asarray(array, order="C")  # `ascontiguousarray` would give a number an axis.
     return torch.as_tensor(array if array.flags.writeable else array.copy())
 
@@ -106,6 +130,7 @@ def as_times(array: Any, name: str = "times") -> Tensor:
             )
         # Before it becomes a tensor, so that unsigned integers of any size will do.
         array = to_tensor(array.astype(np.float64))
+    require_dense(array, name)
     if array.is_complex() or array.dtype == torch.bool:
         raise InvalidInput(f"{name} must be real numbers; got {array.dtype}. Convert them first.")
     return array.to(torch.float32 if array.device.type == "mps" else torch.float64)
@@ -165,6 +190,8 @@ def as_flags(flags: Any, name: str, times: Tensor) -> Tensor:
     if not isinstance(flags, Tensor):
         flags = as_array(flags, name)
         flags = to_tensor(flags) if flags.dtype.kind in "biuf" else flags
+    else:
+        require_dense(flags, name)
     if flags.dtype != torch.bool:
         raise InvalidInput(f"{name} must be boolean; got {flags.dtype}. Convert with .bool().")
     if flags.shape != times.shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
         path.write_bytes(content[:length])
         with pytest.raises(InvalidInput, match="cut short"):
             read_tensors(path)
+
+
+@pytest.mark.parametrize("shape", [None, 5, "3", [None], [[3]], {}])
+def test_a_header_without_sizes_is_explained(shape: object, tmp_path: Path) -> None:
+    path = tmp_path / "t.safetensors"
+    header = {"a": {"dtype": "F32", "shape": shape, "data_offsets": [0, 12]}}
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(12))
+    with pytest.raises(InvalidInput, match=r"the header of .* is not as it should be: \S*shape"):
+        open_tensors(path)
 
 
 def test_a_file_without_a_checksum_is_told_apart(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import safetensors.torch
 from safetensors import SafetensorError
@@ -22,6 +22,10 @@ several in any order, and the same tensors should be the same bytes."""
 
 _UNSEALED = "0" * 64
 """What stands for the checksum in the bytes that it is of."""
+
+
+class _Entry(TypedDict):
+    shape: list[int]
 
 
 @dataclass(frozen=True)
@@ -79,13 +83,14 @@ def open_tensors(path: Path) -> TensorFile:
     require_schema(header, dict[str, dict[str, Any]], f"the header of {path}")
     metadata = header.pop("__metadata__", {})
     require_schema(metadata, dict[str, str], f"the metadata of {path}")
+    require_schema(header, dict[str, _Entry], f"the header of {path}")
     notes, seal = metadata, None
     if _NOTES in metadata:
         notes = parse_json(metadata[_NOTES].encode(), f"the notes of {path}")
         require_schema(notes, dict[str, str], f"the notes of {path}")
         seal = notes.pop(SEAL, "")
         _require_seal(path, content, length, seal)
-    shapes = {name: tuple(entry.get("shape", ())) for name, entry in header.items()}
+    shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
     return TensorFile(path, content, notes, shapes, seal is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from skipstone.checking import as_array, as_entries
+from skipstone.checking import as_array, as_entries, require_dense
 from skipstone.errors import InvalidInput, require_number, require_seed, shortened
 from skipstone.tables.clock import Clock, is_stamp
 
@@ -176,6 +176,7 @@ def as_index(index: Any, count: int, device: torch.device) -> slice | Tensor:
             return index
         index = list(range(count))[index]
     if isinstance(index, Tensor):
+        require_dense(index, "an index")
         index = index.detach().cpu().numpy()
     index = as_array([index] if _is_whole(index) else index, "an index")
     if index.dtype.kind == "b" and index.shape == (count,):
@@ -220,7 +221,8 @@ def longest_gap(
 ) -> float:
     """The longest time between two observations that is not a gap: as given, or by the median."""
     if given is not None:
-        return math.inf if given == math.inf else clock.length("max_gap", given)
+        endless = isinstance(given, Real) and given == math.inf
+        return math.inf if endless else clock.length("max_gap", given)
     return GAP * median_gap(times, mask) if bool(mask[:, 1:].any()) else math.inf
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
-from skipstone.checking import as_array, as_entries
-from skipstone.errors import InvalidInput, shortened
+from skipstone.checking import as_array, as_entries, require_dense
+from skipstone.errors import LARGEST, InvalidInput, shortened
 from skipstone.tables.clock import LARGE, Clock
 
 _EXACT = ("ns", "us", "ms", "s")
@@ -72,6 +73,7 @@ def _elapsed(ticks: Int[np.ndarray, ...], origin: Int[np.ndarray, ...], clock: C
 def _read_ticks(times: Any) -> tuple[Int[np.ndarray, ...], Clock] | None:
     """Whole ticks and a clock without origins; None for other numbers, and for what is none."""
     if isinstance(times, Tensor):
+        require_dense(times, "times")
         whole = not (times.is_floating_point() or times.is_complex() or times.element_size() < 8)
         return (times.cpu().numpy(), Clock("integer")) if whole else None
     array = as_array(times, "times")
@@ -109,13 +111,16 @@ def _of_stamps(array: np.ndarray) -> tuple[Int[np.ndarray, ...], Clock]:
 
 
 def _of_objects(array: np.ndarray) -> np.ndarray:
-    """Datetimes of Python and of pandas, without time zone, as datetime64."""
+    """Datetimes of Python and of pandas, without time zone, as datetime64; integers as int64."""
     first = array.flat[0]
-    if isinstance(first, int) and not isinstance(first, bool):
-        raise InvalidInput(
-            f"integer times must lie within 64 bits; got {shortened(max(array.flat, key=abs))}. "
-            "Subtract a start first."
-        )
+    if all(isinstance(each, Integral) and not isinstance(each, bool) for each in array.flat):
+        largest = max(array.flat, key=abs)
+        if abs(int(largest)) > LARGEST:
+            raise InvalidInput(
+                f"integer times must lie within 64 bits; got {shortened(largest)}. Subtract a "
+                "start first."
+            )
+        return array.astype(np.int64)
     if not isinstance(first, datetime):
         return array
     if any(getattr(each, "tzinfo", None) is not None for each in array.flat):
