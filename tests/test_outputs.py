@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from skipstone import InvalidInput
+from skipstone.files import write_text
 from skipstone.outputs import require_writable, require_writable_file
 
 
@@ -39,8 +42,32 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_files_need_a_name_that_leaves_room_for_a_longer_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="File name too long"):
         require_writable_file(tmp_path / f"{'x' * 248}.csv")
+    fits = 0
+    for length in range(150, 250):
+        for path in (tmp_path / f"{'x' * length}.csv", tmp_path / "new" / f"{'x' * length}.csv"):
+            try:
+                require_writable_file(path)
+            except InvalidInput:
+                with pytest.raises(InvalidInput, match="File name too long"):
+                    write_text(path, "")
+            else:
+                write_text(path, "")
+                fits += 1
+    assert 0 < fits < 200
     with pytest.raises(InvalidInput, match="it is a folder"):
         require_writable_file(tmp_path)
+
+
+def test_what_a_killed_probe_leaves_is_removed(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys; from skipstone.outputs import require_writable\n"
+        "pathlib.Path.unlink = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+        "require_writable(pathlib.Path(sys.argv[1]))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    write_text(tmp_path / "a", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="permissions do not stop this user")

@@ -17,6 +17,9 @@ from skipstone.errors import InvalidInput
 _PARTIAL = re.compile(r"\..*\.(?P<pid>\d+)@(?P<host>[^@]*)\.[0-9a-f]{8}\.partial")
 """Names of temporary files: `.NAME.PID@HOST.RANDOM.partial`."""
 
+_LONGEST_PID = 7
+"""Digits of the number of a process, at most, on Linux."""
+
 _ABANDONED = 24 * 3600.0
 """Seconds after which the temporary file of another machine counts as left behind."""
 
@@ -31,8 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
     make_folder(path.parent)
     try:
         clear_partials(path.parent)
-        owner = f"{os.getpid()}@{_host()}"
-        beside = path.with_name(f".{path.name}.{owner}.{uuid.uuid4().hex[:8]}.partial")
+        beside = partial_path(path)
         try:
             yield beside
             _sync_file(beside)
@@ -42,6 +44,13 @@ def replacing(path: Path) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def partial_path(path: Path) -> Path:
+    """A temporary name beside a file's own. Who writes next removes it if its process is gone."""
+    # As long in every process: one that tries names may not be the one that writes.
+    owner = f"{os.getpid():0{_LONGEST_PID}}@{_host()}"
+    return path.with_name(f".{path.name}.{owner}.{uuid.uuid4().hex[:8]}.partial")
 
 
 def make_folder(path: Path) -> None:

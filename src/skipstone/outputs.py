@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from skipstone.errors import InvalidInput
+from skipstone.files import partial_path
 
 _PROBE = b"\0" * 4096
 
@@ -17,9 +17,11 @@ def require_writable(folder: Path) -> None:
         nearest = _nearest(folder)
         if not nearest.is_dir():
             raise NotADirectoryError(0, f"{nearest} is a file")
-        with tempfile.NamedTemporaryFile(dir=nearest, prefix=".skipstone-") as file:
-            file.write(_PROBE)
-            file.flush()
+        probe = partial_path(nearest / "skipstone")
+        try:
+            probe.write_bytes(_PROBE)
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise _refused(folder, error) from None
 
@@ -30,8 +32,8 @@ def require_writable_file(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        # Files are written beside their place, under a longer name.
-        os.stat(path.with_name(f".{path.name}.00000000.partial"))
+        # Files are written beside their place, under a longer name. The folder may come later.
+        os.stat(_nearest(path.parent) / partial_path(path).name)
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:

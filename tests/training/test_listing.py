@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from helpers import edit_json, random_batch, run_cli
 from skipstone import RNN, InvalidInput, Recipe, Run, fit
+from skipstone.training.listing import runs_table
 from skipstone.training.run import EVALUATION_FORMAT
 
 ESTIMATE = {"value": 0.5, "low": 0.25, "high": None}
@@ -142,3 +144,21 @@ def test_damaged_metrics_are_explained(text: str, run: Run, tmp_path: Path) -> N
     (folder / "metrics.csv").write_text(text)
     with pytest.raises(InvalidInput, match=r"metrics\.csv must be a table of numbers"):
         assert Run(folder).metrics
+
+
+def test_a_folder_that_may_not_be_entered_is_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = copy_of(run, tmp_path / "closed")
+    original = os.scandir
+
+    def scan(path: Any) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(closed))
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(InvalidInput, match="closed was not looked into: Permission denied"):
+        runs_table(tmp_path)
+    copy_of(run, tmp_path / "open")
+    assert "closed was not looked into: Permission denied" in str(runs_table(tmp_path).caption)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -55,3 +56,22 @@ def test_a_package_inside_a_repository_of_the_users_has_none(place: str, foreign
         text=True,
     )
     assert done.stdout == "None\n", done.stderr
+
+
+def test_source_that_git_does_not_know_counts_as_a_change(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "skipstone"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SOURCE / "src" / "skipstone", package, ignore=ignored)
+    commit_all(tmp_path)
+
+    def asked() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", ASK],
+            env={"PYTHONPATH": str(package.parent), "PATH": "/usr/bin:/bin", "HOME": "/"},
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    assert re.fullmatch(r"[0-9a-f]{40}\n", asked())
+    (package / "models" / "mine.py").touch()
+    assert re.fullmatch(r"[0-9a-f]{40}-changed\n", asked())

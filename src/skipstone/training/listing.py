@@ -21,13 +21,14 @@ HEADLINES = ("test_mse", "sample_mse", "mean_step", "updates", "function_evaluat
 
 def runs_table(root: Path) -> Table:
     """All runs below a folder, a line each. One that cannot be read says why."""
-    found = list_runs(root)
+    refused: list[OSError] = []
+    found = list_runs(root, refused)
+    notes = [f"{each.filename} was not looked into: {each.strerror}" for each in refused]
     if not found:
         raise InvalidInput(
             f"there must be runs to list; {root} holds none. Train one: skipstone fit, or "
-            "skipstone train circles rnn"
+            "skipstone train circles rnn" + "".join(f"; {note}" for note in notes)
         )
-    notes: list[str] = []
     rows = [[str(run.folder.relative_to(root)), *_row(run, notes)] for run in found]
     columns = ["run", "data", "steps", "minutes", "validation", "test MSE", "sample MSE", "step"]
     if any(row[2].endswith("*") for row in rows):

@@ -125,9 +125,13 @@ class Run:
         return load(self.folder)
 
 
-def list_runs(root: Path) -> list[Run]:
-    """All runs below a folder, by name."""
-    return [Run(path.parent) for path in sorted(root.rglob(CONFIG)) if not path.is_dir()]
+def list_runs(root: Path, refused: list[OSError] | None = None) -> list[Run]:
+    """All runs below a folder, by name. Why folders could not be looked into goes to `refused`."""
+    note = None if refused is None else refused.append
+    walked = os.walk(root, onerror=note)
+    return [
+        Run(path) for path in sorted(Path(each) for each, _, names in walked if CONFIG in names)
+    ]
 
 
 def provenance() -> dict[str, Any]:
@@ -175,7 +179,9 @@ def _commit() -> str | None:
         root = Path(git("rev-parse", "--show-toplevel")).resolve()
         if here.parents[1] != root / "src" / "skipstone":
             return None
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
+        compiled = ":(top,exclude,glob)**/__pycache__/**"
+        own = ["--untracked-files=all", "--", str(here.parents[1]), compiled]
+        changed = git("status", "--porcelain", *own)
         return git("rev-parse", "HEAD") + ("-changed" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None
