@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import skipstone.training.fit as fitting
 import skipstone.training.trainee as trainee
 from helpers import random_batch
 from skipstone import PCODE, RNN, InvalidInput, Recipe, Run, Sequences, fit, load
@@ -77,6 +78,7 @@ def test_only_the_first_process_overwrites(
     run = fit(fresh(data), data, folder=tmp_path / "run", **OPTIONS)
     finished = run.result["finished"]
     monkeypatch.setitem(os.environ, "LOCAL_RANK", "1")
+    monkeypatch.setattr(fitting, "cpu_count", lambda: 2)
     options = {**OPTIONS, "devices": 2}
     again = fit(fresh(data), data, folder=tmp_path / "run", overwrite=True, **options)
     assert again.result["finished"] == finished
