@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from attack.breakages import BREAKAGES
 from attack.calls import attack_with_calls
 from attack.commands import attack_with_commands
 from attack.damage import attack_with_damage
@@ -46,27 +45,20 @@ def main(
     share: Annotated[float, typer.Option(help="Share of the trials to make.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Which trials.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Where to write the outcome.")] = None,
-    broken: Annotated[
-        str | None, typer.Option(help="Break the package first, to see that this is noticed.")
-    ] = None,
 ) -> None:
     """Attack the package, and count what survives."""
     try:
         for kind in only or ():
             require_choice("--only", kind, KINDS)
-        if broken is not None:
-            require_choice("--broken", broken, BREAKAGES)
     except InvalidInput as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
-    whole = not only and share == 1.0 and broken is None
+    whole = not only and share == 1.0
     out = (out or ROOT / ("results" if whole else "runs") / "attack.json").absolute()
     torch.set_num_threads(1)
     os.environ["COLUMNS"] = "200"
-    _warm_up()
+    warm_up()
     about = {"seed": seed, "share": share, **_source()}
-    if broken is not None:
-        BREAKAGES[broken]()
     tallies = _attack(list(only or KINDS), share, seed, about, out)
     if any(tally.failed for tally in tallies):
         raise typer.Exit(1)
@@ -103,7 +95,7 @@ def _attack(
     return tallies
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Import what children need, once: a fork begins where this process is. Compiled code, too,
     which would be built again for every cache of their own."""
     import lightning  # noqa: F401

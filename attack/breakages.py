@@ -1,12 +1,24 @@
-"""Ways to break the package on purpose, for as long as a process lasts: the attack has to notice
-each of them (`--broken`, `tests/test_attack.py`)."""
+"""Ways to break the package on purpose: the attack has to notice each of them, and for that reason.
+
+    .venv/bin/python -m attack.breakages checkpoints lock
+
+Each is broken in a process of its own. Exit code 1 if one goes unnoticed; `tests/test_attack.py`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from attack.__main__ import KINDS, warm_up
+from attack.trial import Tally, run_work, scratch
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -35,16 +47,16 @@ def _sigterm() -> None:
 
 
 def _atomic() -> None:
-    """Files are written in their place."""
+    """The old file goes before the new one is there."""
     from skipstone import files
+
+    usual = files.replacing
 
     @contextlib.contextmanager
     def replacing(path: Path) -> Iterator[Path]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield path
-        except OSError as error:
-            raise files._unwritable(path, error) from error
+        path.unlink(missing_ok=True)
+        with usual(path) as beside:
+            yield beside
 
     files.replacing = replacing
 
@@ -106,11 +118,78 @@ def _layouts() -> None:
     checking.to_tensor = lambda array: usual(array.view(array.dtype.newbyteorder("=")))
 
 
-BREAKAGES: dict[str, Callable[[], None]] = {
-    each.__name__.strip("_"): each
-    for each in (
-        *(_checkpoints, _resuming, _sigterm, _atomic, _lock, _seals, _schemas),
-        *(_forecast, _updates, _layouts),
-    )
+@dataclass(frozen=True)
+class Breakage:
+    """Something broken, the kind of attack that has to notice, and what it has to say."""
+
+    act: Callable[[], None]
+    kind: str
+    word: str
+    """An expression that the right failure matches."""
+    trials: int
+    """At most; the first failure of the right kind is enough."""
+
+
+BREAKAGES: dict[str, Breakage] = {
+    "checkpoints": Breakage(_checkpoints, "kills", "loses work", 10),
+    "resuming": Breakage(_resuming, "kills", "resumes at step 0", 10),
+    "sigterm": Breakage(_sigterm, "kills", "after SIGTERM in step", 30),
+    "atomic": Breakage(_atomic, "kills", "loses work", 30),
+    "full": Breakage(_atomic, "disks", "loses work", 20),
+    "lock": Breakage(_lock, "sharing", "not told who is there", 4),
+    "seals": Breakage(_seals, "damage", "loads another model", 150),
+    "schemas": Breakage(_schemas, "damage", r"(json|safetensors), .* a traceback", 150),
+    "forecast": Breakage(_forecast, "commands", "which is not there", 3),
+    "updates": Breakage(_updates, "calls", "accepts max_updates", 400),
+    "layouts": Breakage(_layouts, "calls", "other numbers", 400),
 }
 """By name."""
+
+
+class _Noticed(Exception):
+    """The end of an attack that has seen enough."""
+
+
+class _Impatient(Tally):
+    """A tally that ends the attack with the first failure of the right kind."""
+
+    word = ""
+
+    def count(self, trial: str, failure: str | None, outcome: str = "") -> None:
+        super().count(trial, failure, outcome)
+        if failure is not None and re.search(self.word, told := f"{trial}: {failure}"):
+            raise _Noticed(told)
+
+
+def attack_broken(broken: Breakage) -> None:
+    """Break, attack, and print how that was noticed."""
+    broken.act()
+    tally = _Impatient(broken.kind)
+    tally.word = broken.word
+    try:
+        with scratch():
+            KINDS[broken.kind][0](tally, broken.trials, 0)
+    except _Noticed as noticed:
+        print(f"noticed in trial {tally.attempted}, {str(noticed)[:200]!a}")
+        return
+    print(f"NOT NOTICED in {tally.attempted} trials, {tally.failures[:3]}")
+    raise SystemExit(1)
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help="What to break; default: all.")] = None,
+) -> None:
+    """Break the package in several ways, and attack it each time."""
+    torch.set_num_threads(1)
+    warm_up()
+    unnoticed = False
+    for name in names or BREAKAGES:
+        ended = run_work(lambda name=name: attack_broken(BREAKAGES[name]), 600.0)
+        typer.echo(f"{name}: {ended.said.strip()[-2000:]}")
+        unnoticed = unnoticed or ended.code != 0
+    if unnoticed:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

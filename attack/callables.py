@@ -147,20 +147,24 @@ def _of_sequences(plain: Any, times: np.ndarray, values: np.ndarray) -> list[Sub
     table = {"frame": frame, "id": "id", "time": "time", "values": ["x0", "x1"]}
     more = {"duplicates": "error", "unit": None, "dtype": torch.float32}
     from_table = {"duplicates": one_of("error", "first", "last", "mean"), "dtype": floating}
-    spaced = {"spacing": number(above=0), "start": number()}
-    windows = {"length": whole(), "stride": whole(), "max_gap": number(none=True)}
+    windows = {"length": whole(), "stride": whole(none=True)}
     return [
         Subject("Sequences", Sequences, {"times": times, "values": values, "controls": values}),
         Subject("masked", Sequences, {"times": times, "values": values, "mask": times >= 0}),
         Subject(
             *("from_array", Sequences.from_array),
             {"values": values, "spacing": 1.0, "start": 0.0},
-            spaced,
+            {"start": number()},
         ),
         Subject("from_lists", Sequences.from_lists, {"values": [*values], "times": [*times]}),
         Subject("from_table", Sequences.from_table, {**table, **more}, from_table),
         Subject("windows", plain.windows, {"length": 2, "stride": 1, "max_gap": 5.0}, windows),
-        Subject("split", plain.split, {"fractions": [0.5, 0.5], "seed": 0}, {"seed": SEED}),
+        Subject(
+            "split",
+            plain.split,
+            {"fractions": [0.5, 0.5], "seed": 0},
+            {"seed": whole(0, none=True)},
+        ),
         Subject("split_by_time", plain.split_by_time, {"time": 9.0}),
         Subject("select", plain.select, {"keep": times >= 0}),
         Subject("head", plain.head, {"count": 2}, {"count": whole()}),
@@ -182,7 +186,7 @@ def _of_models(plain: Sequences) -> list[Subject]:
         for kind in (PCODE, RNN, ODERNN, LatentODE)
     ]
     options = {"tolerance": 1e-3, "max_step": 9.0, "whole_steps": True, "targets": [0]}
-    rules = {"sequences": SEQUENCES, "tolerance": number(above=0), "whole_steps": flag}
+    rules = {"sequences": SEQUENCES, "tolerance": number(0), "whole_steps": flag}
     given = {"sequences": plain, **options}
     return [*found, Subject("PCODE options", PCODE.for_data, given, rules)]
 

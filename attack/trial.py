@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -20,8 +21,9 @@ TRACEBACK = "Traceback (most recent call last)"
 SECONDS = 120.0
 """After which work that has not ended hangs."""
 
-KEPT = 20
-"""Failures of a kind that are described; the others are counted."""
+KEPT, ALIKE = 60, 3
+"""Failures of a kind that are described, and how many of them may begin alike; the others are
+counted."""
 
 SHOWN = 20
 """How often the progress of a kind is shown."""
@@ -65,7 +67,9 @@ class Tally:
         if failure is None:
             self.survived += 1
         elif len(self.failures) < KEPT:
-            self.failures.append(f"{trial}: {failure}"[:400])
+            begins = re.split(r"[=\d]", trial)[0]
+            if sum(told.startswith(begins) for told in self.failures) < ALIKE:
+                self.failures.append(f"{trial}: {failure}"[:400])
         if self.planned and self.attempted % max(1, self.planned // SHOWN) == 0:
             told = f"{self.kind}: {self.attempted} of {self.planned}, {self.failed} failed"
             print(told, file=sys.stderr, flush=True)
