@@ -126,6 +126,9 @@ def _fuzzed(known: list[Subject], chance: random.Random) -> tuple[str, Callable[
     replaced = chance.sample(list(arguments), min(len(arguments), chance.choice([1, 1, 1, 2])))
     for name in replaced:
         arguments[name] = chance.choice(NASTY)()
+    if {"until", "max_updates"} <= set(replaced):  # As long as one likes, and that is long.
+        replaced.remove("until")
+        arguments["until"] = subject.arguments["until"]
     shown = ", ".join(f"{name}={arguments[name]!r}" for name in replaced)
     bad = [
         name

@@ -54,13 +54,24 @@ def load_as_it_says(folder: Path) -> None:
     config = json.loads(json.dumps(dataclasses.asdict(model.config)))
     written = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
     for name, value in described.items():
-        if name in config and (config[name] != value or type(config[name]) is not type(value)):
+        if name in config and not agrees(config[name], value):
             print(f"{name} is {config[name]!r}, not {value!r}")
             raise SystemExit(3)
     if any(not torch.equal(written[name], each) for name, each in model.state_dict().items()):
         raise SystemExit(3)
     with torch.inference_mode():
         model.rollout(data().tail(model.config.num_context), 12.0, max_updates=100)
+
+
+def agrees(found: Any, written: Any) -> bool:
+    """Whether a value is what was written: a number as a double has it, and no flag as a number."""
+    if isinstance(found, list) and isinstance(written, list):
+        return len(found) == len(written) and all(map(agrees, found, written))
+    numbers = [isinstance(each, int | float) for each in (found, written)]
+    flags = [isinstance(each, bool) for each in (found, written)]
+    if all(numbers) and not any(flags):
+        return float(found) == float(written)
+    return type(found) is type(written) and found == written
 
 
 def make_lines() -> None:

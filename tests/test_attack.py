@@ -14,6 +14,7 @@ import torch
 from attack.resuming import spread
 from attack.seals import closed, opened
 from attack.trial import ALIKE, TRACEBACK, Ended, Tally, fault
+from attack.uses import agrees
 from skipstone import InvalidInput
 from skipstone.models.tensors import read_tensors, write_tensors
 
@@ -87,6 +88,16 @@ def test_a_header_is_sealed_as_the_package_seals_it(tmp_path: Path) -> None:
     path.write_bytes(closed(*opened(path.read_bytes())[:1], rest[:-1], sealed=False))
     with pytest.raises(InvalidInput):
         read_tensors(path)
+
+
+@pytest.mark.parametrize(
+    ("found", "written", "same"),
+    [(1e30, 10**30, True), ([2], [2.0], True), (1, True, False), ("1", 1, False), ([], [1], False)],
+)
+def test_a_value_that_is_loaded_is_the_one_that_was_written(
+    found: object, written: object, same: bool
+) -> None:
+    assert agrees(found, written) is same
 
 
 def in_a_process(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
