@@ -225,8 +225,9 @@ def fault(ended: Ended, allowed: tuple[int, ...] = (0, 2)) -> str | None:
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
     """A folder to work in, where relative paths lead to, with a cache of its own. No work outlives
-    it."""
+    it, and SIGTERM ends it as Ctrl-C does."""
     before = Path.cwd()
+    usual = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="attack-", ignore_cleanup_errors=True) as folder:
         os.chdir(folder)
         cache = {"XDG_CACHE_HOME": str(Path(folder) / "cache")}
@@ -237,3 +238,4 @@ def scratch() -> Iterator[Path]:
             os.chdir(before)
             for child in list(Child.living):
                 child.end(0.0)
+            signal.signal(signal.SIGTERM, usual)

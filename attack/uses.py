@@ -67,10 +67,10 @@ def agrees(found: Any, written: Any) -> bool:
     """Whether a value is what was written: a number as a double has it, and no flag as a number."""
     if isinstance(found, list) and isinstance(written, list):
         return len(found) == len(written) and all(map(agrees, found, written))
-    numbers = [isinstance(each, int | float) for each in (found, written)]
-    flags = [isinstance(each, bool) for each in (found, written)]
-    if all(numbers) and not any(flags):
-        return float(found) == float(written)
+    if isinstance(found, int | float) and isinstance(written, int | float):
+        return isinstance(found, bool) == isinstance(written, bool) and float(found) == float(
+            written
+        )
     return type(found) is type(written) and found == written
 
 

@@ -16,6 +16,7 @@ from attack.seals import closed, opened
 from attack.trial import ALIKE, TRACEBACK, Ended, Tally, fault
 from attack.uses import agrees
 from skipstone import InvalidInput
+from skipstone.files import is_alive
 from skipstone.models.tensors import read_tensors, write_tensors
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +127,24 @@ def test_work_that_raises_anything_ends_in_its_own_process(tmp_path: Path) -> No
     (tmp_path / "tried.py").write_text(script)
     done = in_a_process("tried", cwd=tmp_path)
     assert done.stdout == "1 True\n", done.stderr
+
+
+def test_an_attack_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
+    """Neither its folder nor the work that it was waiting for."""
+    script = (
+        "import os, signal, time\nfrom attack.trial import Child, run_work, scratch\n"
+        "with scratch() as folder:\n"
+        "    slow = Child(lambda: time.sleep(60))\n"
+        "    print(slow.pid, folder, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    slow.end()\n"
+    )
+    (tmp_path / "ended.py").write_text(script)
+    done = in_a_process("ended", cwd=tmp_path)
+    pid, folder = done.stdout.split()
+    assert done.returncode == 143, done.stderr
+    assert not Path(folder).exists()
+    assert not is_alive(int(pid))
 
 
 def test_a_short_attack_is_survived(tmp_path: Path) -> None:
