@@ -183,11 +183,17 @@ def test_intervals_of_other_weights_are_refused(tmp_path: Path) -> None:
     model = calibrate(untrained(data), data)
     model.save(tmp_path / "one")
     torch.manual_seed(5)
-    RNN.for_data(data, hidden=4, num_context=2).save(tmp_path / "other")
+    other = RNN.for_data(data, hidden=4, num_context=2)
+    calibrate(other, data).save(tmp_path / "other")
     file = "calibration.safetensors"
     (tmp_path / "other" / file).write_bytes((tmp_path / "one" / file).read_bytes())
     with pytest.raises(InvalidInput, match="must be of the weights beside it; it is of others"):
         load(tmp_path / "other")
+    # A model that was saved without any has none, whatever lies beside it.
+    other.calibration = None
+    other.save(tmp_path / "none")
+    (tmp_path / "none" / file).write_bytes((tmp_path / "one" / file).read_bytes())
+    assert load(tmp_path / "none").calibration is None
 
 
 def test_what_cannot_be_told_is_explained() -> None:
