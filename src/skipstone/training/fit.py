@@ -310,10 +310,9 @@ def check_hardware(device: str, devices: int, precision: str) -> None:
     available += ["cuda"] if torch.cuda.is_available() else []
     available += ["mps"] if torch.backends.mps.is_available() else []
     require_choice("device", device, available)
-    has = (
-        torch.cuda.device_count() if torch.cuda.is_available() and device != "cpu" else cpu_count()
-    )
-    require_number("devices", devices, 1, most=has or 1, whole=True)  # What the machine has.
+    on_gpus = torch.cuda.is_available() and device != "cpu"
+    present = torch.cuda.device_count() if on_gpus else cpu_count()
+    require_number("devices", devices, 1, most=present or 1, whole=True)
     require_choice("precision", precision, _PRECISIONS)
 
 
