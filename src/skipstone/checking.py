@@ -13,6 +13,9 @@ from skipstone.errors import InvalidInput, shortened
 
 _DOUBLE = torch.finfo(torch.float64).eps
 
+_FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+"""What can be computed with: torch has smaller ones, to keep weights in."""
+
 COARSEST = 0.1
 """Distance of neighbouring floats, at most, as a share of the time between observations."""
 
@@ -31,7 +34,8 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
             dtype = dtype or torch.get_default_dtype()
         array = to_tensor(array)
     require_dense(array, name)
-    if array.dtype == torch.bool or array.is_complex():
+    small = array.is_floating_point() and array.dtype not in _FLOATS
+    if array.dtype == torch.bool or array.is_complex() or small:
         raise InvalidInput(_values_rule(name, array.dtype))
     if array.dtype == torch.uint8 and not name.startswith("controls"):
         return array
@@ -42,7 +46,7 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
 
 def require_floating(dtype: Any) -> None:
     """Raise unless a dtype is None or a floating-point one: others would cut values off."""
-    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+    if dtype is not None and dtype not in _FLOATS:
         raise InvalidInput(
             "dtype must be a floating-point dtype of torch, such as torch.float32; got "
             f"{shortened(dtype)}."
@@ -116,7 +120,9 @@ def to_tensor(array: np.ndarray) -> Tensor:
     known = np.dtype(f"{kind}{min(size, 8)}")
     array = array.astype(known, copy=False).view(known)
     array = np.asarray(array, order="C")  # `ascontiguousarray` would give a number an axis.
-    return torch.as_tensor(array if array.flags.writeable else array.copy())
+    # To numpy, an axis of one is in order whichever way it runs.
+    backwards = any(stride < 0 for stride in array.strides)
+    return torch.as_tensor(array.copy() if backwards or not array.flags.writeable else array)
 
 
 def as_times(array: Any, name: str = "times") -> Tensor:

@@ -105,11 +105,13 @@ def test_one_plan_can_be_for_all_rows() -> None:
     "change",
     [
         lambda a: a[:, ::-1][:, ::-1],
+        lambda a: a[..., ::-1].copy()[..., ::-1],
+        lambda a: a[::-1].copy()[::-1],
         lambda a: a.astype(">f8"),
         lambda a: a.astype(np.longdouble),
         lambda a: a.tolist(),
     ],
-    ids=["reversed", "big-endian", "wide", "list"],
+    ids=["reversed", "at the end", "at the start", "big-endian", "wide", "list"],
 )
 def test_controls_of_any_layout_are_the_same(change: Any) -> None:
     times, values = np.array([[4.0, 6.0]] * 2), np.array([[[1.0], [2.0]]] * 2)
