@@ -12,9 +12,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from skipstone import ODERNN, PCODE, RNN, Ensemble, LatentODE, Recipe, Sequences, fit
+from skipstone import (
+    ODERNN,
+    PCODE,
+    RNN,
+    Ensemble,
+    LatentODE,
+    Recipe,
+    Run,
+    Sequences,
+    calibrate,
+    evaluate,
+    fit,
+    load,
+    load_task,
+    register,
+)
 from skipstone.errors import InvalidInput
 from skipstone.models.state_space import StateSpace
+from skipstone.planning import CrossEntropy, GradientDescent, RandomShooting, RolloutScore
 
 VALUES = np.random.default_rng(0).normal(size=(3, 6, 2))
 PLAIN: Any = Sequences.from_array(VALUES)
@@ -27,8 +43,14 @@ MODELS["Ensemble"] = Ensemble([MODELS["PCODE"], MODELS["RNN"]])
 PUSHED: Any = PCODE.for_data(DRIVEN, hidden=4)
 PATH: Any = MODELS["PCODE"].rollout(CONTEXT, 9.0)
 VALUELESS = torch.ones(3, 6, 1, device="meta")
+FRAME: Any = PLAIN.to_table("polars")
+SMALL: Any = torch.zeros(1, 2, 1).to(torch.float8_e5m2)
 MASKED = np.ma.array(np.ones((1, 2, 1), dtype=int), mask=[[[True], [False]]])
 MIXED = np.array([[0, 1, None, 3, 4, 5]], dtype=object)
+GRID: Any = torch.ones(2, 2)
+ARRAY: Any = np.arange(3)
+TEXT: Any = "x"
+THREE: Any = 3
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 
 Calls = dict[str, Callable[[], object]]
@@ -63,6 +85,23 @@ def of_sequences() -> Calls:
         "times must be real numbers; got object": lambda: Sequences(MIXED, VALUES[:1]),
         "time must be a number": lambda: PLAIN.split_by_time(None),
         "a table must be a frame": lambda: Sequences.from_table(5, time="t", values="x"),
+        "time must be the name of a column": lambda: Sequences.from_table(
+            FRAME, id="id", time=ARRAY, values="x0"
+        ),
+        "id must be the name of a column": lambda: Sequences.from_table(
+            FRAME, id=ARRAY, time="time", values="x0"
+        ),
+        "spacing, the time between two observations, must be a number": lambda: (
+            Sequences.from_array(VALUES, spacing=GRID)
+        ),
+        "dtype must be a floating-point dtype of torch, such as torch.float32; got torch.float8": (
+            lambda: PLAIN.to(dtype=torch.float8_e5m2)
+        ),
+        "values must be real numbers": lambda: Sequences.from_array(SMALL),
+        "device must be one of this machine": lambda: PLAIN.to("nowhere"),
+        "device must be one of this machine, such as cpu; got 2.5": lambda: PLAIN.to(2.5),
+        "about must be that of other": lambda: Sequences(PLAIN.times, VALUES, about=THREE),
+        "observed must be Sequences": lambda: PLAIN.plot(observed=3),
     }
 
 
@@ -113,6 +152,12 @@ def of_configs() -> Calls:
         "scale must be a list": lambda: pcode(PLAIN, scale="big"),
         "data must be Sequences": lambda: pcode(VALUES),  # pyright: ignore
         "models must be a list": lambda: Ensemble(3),  # pyright: ignore
+        "model must be a Model; got the class RNN": lambda: Ensemble([RNN, MODELS["RNN"]]),
+        "options of PCODE must be a dictionary": lambda: PCODE.from_config(3),  # pyright: ignore
+        "options of PCODE must have dim": lambda: PCODE.from_config({}),
+        "the name of a model must be a text": lambda: register(RNN, name=3),  # pyright: ignore
+        "the name of a task must be a text": lambda: load_task(["lines"]),  # pyright: ignore
+        "cache must be True or False": lambda: load_task("lines", cache="no"),  # pyright: ignore
     }
 
 
@@ -136,6 +181,77 @@ def of_trainings() -> Calls:
         "data must be Sequences": lambda: fit(model, VALUES, horizon=2),  # pyright: ignore
         "data must describe": lambda: fit(model, PLAIN, PLAIN, data="mine"),  # pyright: ignore
         "horizon, the observations to predict, must fit": lambda: fit(model, PLAIN, horizon=9),
+        "model must be a Model; got str": lambda: fit("x", PLAIN),  # pyright: ignore
+        "model must be a Model; got the class RNN": lambda: fit(RNN, PLAIN),  # pyright: ignore
+        "recipe must be a Recipe": lambda: fit(model, PLAIN, recipe={}),  # pyright: ignore
+        "overwrite must be True or False": lambda: fit(model, PLAIN, overwrite="no"),  # pyright: ignore
+        "progress must be True, False": lambda: fit(model, PLAIN, progress=-1),  # pyright: ignore
+        "progress must be True, False or what shows it, a function of (what, share, details)": (
+            lambda: fit(model, PLAIN, progress=lambda share: None)  # pyright: ignore
+        ),
+        "folder must be a path, a text": lambda: fit(model, PLAIN, PLAIN, folder=3),  # pyright: ignore
+    }
+
+
+def of_trained_models() -> Calls:
+    """Arguments of what is done with a trained model, and names of its folder."""
+    model: Any = MODELS["RNN"]
+    return {
+        "model must be a Model; got int": lambda: evaluate(3, PLAIN),  # pyright: ignore
+        "model must be a Model; got str": lambda: calibrate(TEXT, PLAIN),
+        "timing must be True or False": lambda: evaluate(model, PLAIN, timing=ARRAY),
+        "seed must be a whole number": lambda: evaluate(model, PLAIN, seed="x"),  # pyright: ignore
+        "events must be those of a task": lambda: evaluate(model, PLAIN, events=3),  # pyright: ignore
+        "folder must be a path, a text or a Path; got NoneType": lambda: load(None),  # pyright: ignore
+        "folder must be a path, a text or a Path; got bytes": lambda: Run(b"x"),  # pyright: ignore
+        "folder must be a path, a text or a Path; got ndarray": lambda: RNN.load(VALUES),  # pyright: ignore
+        "folder must be a path, a text or a Path; got int": lambda: model.save(3),
+        "folder must be a path that can be used; embedded null byte": lambda: load("a\0b"),
+        "folder must be a path that can be used; File name too long": lambda: load("x" * 5000),
+    }
+
+
+class Anywhere:
+    """Any actions."""
+
+    def sample(self, rng: np.random.Generator, problems: int, candidates: int) -> torch.Tensor:
+        """Random ones."""
+        return torch.as_tensor(rng.random((problems, candidates, 2)))
+
+    def project(self, actions: torch.Tensor) -> torch.Tensor:
+        """The same."""
+        return actions
+
+
+def of_planners() -> Calls:
+    """Arguments of planners and of scores."""
+    rng, space, model = np.random.default_rng(0), Anywhere(), MODELS["RNN"]
+
+    def plan(*given: Any) -> Any:
+        return [
+            planner.plan(*given)
+            for planner in (RandomShooting(), CrossEntropy(), GradientDescent())
+        ]
+
+    def score(actions: Any) -> Any:
+        return actions.sum(-1)
+
+    most = 2**63 - 1
+    return {
+        "score must tell what each candidate costs": lambda: plan(2.5, space, 2, rng),
+        "score must tell what each candidate costs, a function of (actions); got one": (
+            lambda: plan(lambda: 3, space, 2, rng)
+        ),
+        "space must be an ActionSpace": lambda: plan(score, 3, 2, rng),
+        "problems must be a whole number": lambda: plan(score, space, 2.5, rng),
+        "rng must be a numpy.random.Generator": lambda: plan(score, space, 2, 0),
+        "rollouts must be at least 1 and at most": lambda: RandomShooting(rollouts=most),
+        "rollouts must be at least 5 and at most": lambda: CrossEntropy(rollouts=most),
+        "rollouts must be at least 1 and at most 1": lambda: GradientDescent(rollouts=most),
+        "model must have a rollout": lambda: RolloutScore(3, CONTEXT, score, 9.0, score),  # pyright: ignore
+        "context must be Sequences": lambda: RolloutScore(model, VALUES, score, 9.0, score),  # pyright: ignore
+        "controls must turn actions": lambda: RolloutScore(model, CONTEXT, 3, 9.0, score),  # pyright: ignore
+        "a measure must make costs": lambda: RolloutScore(model, CONTEXT, score, 9.0, 3),  # pyright: ignore
     }
 
 
@@ -152,6 +268,7 @@ def main() -> None:
     """Print each call whose error is not the one that explains it."""
     of_numpy()
     groups = [of_sequences(), of_configs(), of_paths(), of_trainings()]
+    groups += [of_trained_models(), of_planners()]
     groups += [of_rollouts(model) for model in MODELS.values()]
     groups += [of_stepping(model) for name, model in MODELS.items() if name != "LatentODE"]
     for group in groups:

@@ -15,6 +15,8 @@ from skipstone.errors import (
     as_plain,
     require_choice,
     require_flag,
+    require_function,
+    require_kind,
     require_number,
     require_seed,
     shortened,
@@ -94,6 +96,24 @@ def test_flags_are_not_guessed(value: Any) -> None:
         require_flag("n", value)
     require_flag("n", np.bool_(False))
     require_flag("n", True)
+
+
+def test_what_is_of_another_kind_is_named() -> None:
+    require_kind("n must be a text", "x", str)
+    with pytest.raises(InvalidInput, match=r"^n must be a text; got int\. Write it\.$"):
+        require_kind("n must be a text", 3, str, "Write it.")
+    with pytest.raises(InvalidInput, match=r"^n must be a text; got the class str\.$"):
+        require_kind("n must be a text", str, str)
+
+
+def test_functions_take_what_they_are_given() -> None:
+    for good in (lambda a, b: 0, lambda a, b=1: 0, lambda *a: 0, max, print):
+        require_function("n must count", good, "a", "b")
+    with pytest.raises(InvalidInput, match=r"^n must count, a function of \(a, b\); got 3\.$"):
+        require_function("n must count", 3, "a", "b")
+    for bad in (lambda a: 0, lambda a, b, c: 0):
+        with pytest.raises(InvalidInput, match=r"\(a, b\); got one that cannot be called so: "):
+            require_function("n must count", bad, "a", "b")
 
 
 LONG = {"text": "x" * 10**6, "list": [1.0] * 10**5, "number": 10**5000, "lines": "two\nlines"}

@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from skipstone.errors import InvalidInput
-from skipstone.files import make_folder, read_bytes, remove_file, write_bytes, write_text
+from skipstone.files import (
+    as_path,
+    make_folder,
+    read_bytes,
+    remove_file,
+    user_cache,
+    write_bytes,
+    write_text,
+)
 
 
 @pytest.fixture
@@ -99,3 +107,49 @@ def test_what_cannot_be_read_or_written_is_explained(tmp_path: Path) -> None:
         read_bytes(tmp_path / "none")
     with pytest.raises(InvalidInput, match="must be a file that can be read; Is a directory"):
         read_bytes(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe")
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody will ever write into this pipe; a device may have no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InvalidInput, match="it is a pipe or a device"):
+            read_bytes(path)
+
+
+def test_a_path_is_a_text_that_the_system_can_take(tmp_path: Path) -> None:
+    assert as_path("out", str(tmp_path)) == as_path("out", tmp_path) == tmp_path
+    assert as_path("out", tmp_path / "none" / "there") == tmp_path / "none" / "there"
+    for bad in (None, 3, b"bytes", ["a"], object()):
+        with pytest.raises(InvalidInput, match="out must be a path, a text or a Path; got"):
+            as_path("out", bad)
+    for bad in ("a\0b", "x" * 5000, "x" * 300):
+        with pytest.raises(InvalidInput, match="out must be a path that can be used; "):
+            as_path("out", bad)
+
+
+HOMELESS = """
+import os, platformdirs
+from skipstone.errors import InvalidInput
+from skipstone.files import user_cache
+if os.getuid() == 0:
+    os.setuid(54321)
+try:
+    print(user_cache())
+except InvalidInput as error:
+    print(error)
+"""
+
+
+def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also one that the system has never heard of: a container may run as any number."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert user_cache() == tmp_path / "skipstone"
+    if os.name != "posix" or os.getuid() != 0:
+        pytest.skip("becomes another user")
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", HOMELESS]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "a user must have a home to keep files in; this one has none. Set" in done.stdout
+    assert len(done.stdout.splitlines()) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Hashable, Iterable
@@ -81,6 +82,26 @@ def require_flag(name: str, value: Any) -> None:
     # By name, since numpy is not loaded for this: it has a class of its own.
     if type(value).__name__ not in ("bool", "bool_"):
         raise InvalidInput(f"{name} must be True or False; got {shortened(value)}.")
+
+
+def require_kind(rule: str, value: Any, kind: type | tuple[type, ...], fix: str = "") -> None:
+    """Raise unless `value` is an instance; `rule` says of what, and `fix` how to get one."""
+    if not isinstance(value, kind):
+        found = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise InvalidInput(f"{rule}; got {found}.{fix and ' '}{fix}")
+
+
+def require_function(rule: str, value: Any, *arguments: str) -> None:
+    """Raise unless `value` can be called with so many arguments; `rule` begins the message."""
+    takes = f"{rule}, a function of ({', '.join(arguments)})"
+    if not callable(value):
+        raise InvalidInput(f"{takes}; got {shortened(value)}.")
+    try:
+        inspect.signature(value).bind(*arguments)
+    except TypeError as error:
+        raise InvalidInput(f"{takes}; got one that cannot be called so: {error}.") from None
+    except ValueError:  # Some that are not written in Python do not say what they take.
+        return
 
 
 def require_seed(value: Any) -> None:

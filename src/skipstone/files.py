@@ -6,13 +6,15 @@ import errno
 import os
 import re
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_kind, shortened
 
 _PARTIAL = re.compile(r"\..*\.(?P<pid>\d+)@(?P<host>[^@]*)\.[0-9a-f]{8}\.partial")
 """Names of temporary files: `.NAME.PID@HOST.RANDOM.partial`."""
@@ -22,6 +24,36 @@ _LONGEST_PID = 7
 
 _ABANDONED = 24 * 3600.0
 """Seconds after which the temporary file of another machine counts as left behind."""
+
+
+def as_path(name: str, given: Any) -> Path:
+    """A path of what is given as one; `name` is what an error calls it."""
+    require_kind(f"{name} must be a path, a text or a Path", given, (str, os.PathLike))
+    path = os.fspath(given)
+    require_kind(f"{name} must be a path, a text or a Path", path, str)
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # It is too long, say, or has null characters.
+        reason = error.strerror if isinstance(error, OSError) else error
+        shown = shortened(path)
+        raise InvalidInput(f"{name} must be a path that can be used; {reason}: {shown}.") from None
+    return Path(path)
+
+
+def user_cache() -> Path:
+    """The folder of what can be made again, safe to delete; raise where the user has no home."""
+    import platformdirs
+
+    with suppress(RuntimeError):  # What it raises, or else it gives a path that begins with ~.
+        path = platformdirs.user_cache_path("skipstone")
+        if path.is_absolute():
+            return path
+    raise InvalidInput(
+        "a user must have a home to keep files in; this one has none. Set HOME, or XDG_CACHE_HOME "
+        "to a folder that can be written to."
+    )
 
 
 @contextmanager
@@ -156,10 +188,18 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def read_bytes(path: Path) -> bytes:
     """All of a file at once. Whatever is said about a file has to be said about these bytes: the
-    next reading may be of another file."""
+    next reading may be of another file. What is no file, such as a pipe, is not waited for."""
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(0, "it is a pipe or a device")
+            return file.read()
     except OSError as error:
         raise InvalidInput(
             f"{path} must be a file that can be read; {error.strerror or error}."
         ) from None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open what is there without waiting for whoever is to write into it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

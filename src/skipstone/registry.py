@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from skipstone.errors import InvalidInput, did_you_mean
+from skipstone.errors import InvalidInput, did_you_mean, require_kind
 
 _Thing = TypeVar("_Thing")
 
@@ -25,6 +25,7 @@ class Registry(Mapping[str, _Thing], Generic[_Thing]):
 
     def add(self, thing: _Thing, name: str) -> None:
         """Register a thing. Adding it again is fine; another one under its name is an error."""
+        require_kind(f"the name of a {self.noun} must be a text", name, str)
         if self._things.setdefault(name, thing) is not thing:
             raise InvalidInput(
                 f"each {self.noun} must have a name of its own; {name!r} is taken. Give another "
@@ -33,9 +34,10 @@ class Registry(Mapping[str, _Thing], Generic[_Thing]):
 
     def find(self, name: str) -> _Thing:
         """The thing of that name, or the one at an import path, `package.module:attribute`."""
+        require_kind(f"the name of a {self.noun} must be a text", name, str)
         if name in self._things:
             return self._things[name]
-        if ":" in str(name):
+        if ":" in name:
             return self._imported(name)
         raise InvalidInput(f"there is no {self.noun} {name!r}. {did_you_mean(name, self._things)}")
 

@@ -71,7 +71,7 @@ class Sequences(Labelled):
         self.values = cutting.zero_where(~mask, values)
         self.controls = None if controls is None else cutting.zero_where(~mask, controls)
         self.mask = mask
-        self.about = (About() if about is None else about).clocked(clock)
+        self.about = About.of(about).clocked(clock)
         self.about.check(len(self), self.dim, self.control_dim)
         if controls is None and not self.complete:
             # With controls they stay, because a control may have changed there.
@@ -83,7 +83,8 @@ class Sequences(Labelled):
         cls, values: Any, spacing: float = 1.0, start: float = 0.0, controls: Any = None
     ) -> Sequences:
         """Sequences sampled regularly: `values (batch, time, dim)`, `spacing` apart."""
-        spacing = spacing.item() if isinstance(spacing, Tensor) else spacing
+        if isinstance(spacing, Tensor) and spacing.numel() == 1:
+            spacing = spacing.item()
         require_number("spacing, the time between two observations,", spacing, above=0)
         require_number("start", start)
         values = checking.as_values(values, "values", None)
@@ -265,6 +266,7 @@ class Sequences(Labelled):
         devices that have none.
         """
         checking.require_floating(dtype)
+        device = cutting.as_device(device)
         values = self.values.to(device)
         if dtype is not None and values.dtype != dtype:
             values = values.to(dtype) / 255 if values.dtype == torch.uint8 else values.to(dtype)

@@ -118,7 +118,7 @@ def test_what_is_no_ensemble_is_explained(data: Sequences) -> None:
             [one, wide],
             r"same features and controls; got \(dim, control\) of \[\(2, 0\), \(3, 0\)\]",
         ),
-        ([one, "rnn"], "an ensemble is of models; got str"),
+        ([one, "rnn"], "model must be a Model; got str"),
     ]:
         with pytest.raises(InvalidInput, match=message):
             Ensemble(models)  # pyright: ignore

@@ -136,8 +136,14 @@ def test_a_score_of_the_wrong_shape_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomShooting(rollouts=0), "rollouts must be at least 1; got 0"),
-        (lambda: CrossEntropy(rollouts=3, rounds=5), "rollouts must be at least 5; got 3"),
+        (
+            lambda: RandomShooting(rollouts=0),
+            "rollouts must be at least 1 and at most 100000000; got 0",
+        ),
+        (
+            lambda: CrossEntropy(rollouts=3, rounds=5),
+            "rollouts must be at least 5 and at most 100000000; got 3",
+        ),
         (lambda: CrossEntropy(width=0), "width must be above 0; got 0"),
         (lambda: GradientDescent(rollouts=100), "takes at least 260 rollouts; got 100"),
         (lambda: GradientDescent(learning_rate=-1), "learning_rate must be above 0; got -1"),

@@ -12,7 +12,7 @@ from torch import Tensor
 from skipstone.drawing.labels import key, legend_below
 from skipstone.drawing.panels import draw_updates
 from skipstone.drawing.style import PALETTE, panel_grid, styled
-from skipstone.errors import InvalidInput, require_number
+from skipstone.errors import InvalidInput, require_kind, require_number
 from skipstone.path import Path
 from skipstone.sequences import Sequences
 from skipstone.tables.clock import NANOSECONDS
@@ -40,6 +40,9 @@ def plot(
     crosses: the context, or what happened in the end.
     """
     require_number("most, the number of panels,", most, 1, whole=True)
+    require_kind("what is drawn must be Sequences or a Path", thing, (Sequences, Path))
+    if observed is not None:
+        require_kind("observed must be Sequences", observed, Sequences)
     if interval is not None and not isinstance(thing, Path):
         raise InvalidInput("intervals are those of a Path; got Sequences. Leave interval out.")
     if observed is not None and len(observed) != len(thing):

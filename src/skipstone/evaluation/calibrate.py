@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from skipstone.calibration import Calibration
 from skipstone.evaluation.residuals import model_forecast, residuals_of
-from skipstone.models.base import Model, require_sequences
+from skipstone.models.base import Model, require_model, require_sequences
 from skipstone.sequences import Sequences
 
 _Model = TypeVar("_Model", bound=Model[Any])
@@ -24,6 +24,7 @@ def calibrate(model: _Model, sequences: Sequences) -> _Model:
     marginal: on average over trajectories, for one feature at one time. It is not promised for each
     kind of trajectory, for a whole path at once, or for data that have changed since.
     """
+    require_model(model)
     require_sequences(sequences)
     count = model.config.num_context
     sequences.require_length(count + 1)

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 
 from skipstone.console import short_number
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_flag, require_kind, require_seed
 from skipstone.evaluation.alignment import Alignment, TimedEvents, align
 from skipstone.evaluation.estimate import Bootstrap, Estimate
 from skipstone.evaluation.own_units import ForecastErrors, forecast_errors
 from skipstone.evaluation.rollouts import Errors, Rollouts, roll_out_all, teacher_forced_errors
 from skipstone.evaluation.timing import WallTime, time_rollouts
 from skipstone.evaluation.validity import ValidTime, valid_times
-from skipstone.models.base import Model, require_sequences
+from skipstone.models.base import Model, require_model, require_sequences
 from skipstone.sequences import Sequences
 
 # Steps closer than this, relative to their length, are the same step.
@@ -118,6 +118,8 @@ def evaluate(
     data and seed.
     """
     _check(model, sequences, events)
+    require_flag("timing", timing)
+    require_seed(seed)
     unit = model.config.time_unit
     resampling, placement = np.random.default_rng(seed).spawn(2)
     bootstrap = Bootstrap(len(sequences), resampling)
@@ -148,8 +150,11 @@ def evaluate(
 
 def _check(model: Model[Any], sequences: Sequences, events: TimedEvents | None) -> None:
     """Whatever is wrong is said before the work begins."""
+    require_model(model)
     require_sequences(sequences)
     sequences.require_length(model.config.num_context + 1)
+    if events is not None:
+        require_kind("events must be those of a task, or alike", events, TimedEvents)
     if events is not None and events.batch != len(sequences):
         raise InvalidInput(
             "events must be those of the sequences, trajectory by trajectory; got events of "

@@ -5,7 +5,6 @@ A new model is a file beside this one and a line in `registry.py`.
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 import warnings
 from abc import ABC, abstractmethod
@@ -17,8 +16,9 @@ from torch import Tensor, nn
 
 from skipstone.calibration import Calibration
 from skipstone.checking import as_times
-from skipstone.errors import InvalidInput, require_choice
-from skipstone.models.config import ModelConfig
+from skipstone.errors import InvalidInput, require_kind
+from skipstone.files import as_path
+from skipstone.models.config import ModelConfig, config_of
 from skipstone.models.controls import Drive
 from skipstone.models.learning import Draws, Losses
 from skipstone.models.scaling import SAMPLE, Scaler, measure_scale
@@ -149,25 +149,20 @@ class Model(nn.Module, ABC, Generic[_Config]):
     @classmethod
     def config_from(cls, config: dict[str, Any]) -> Any:
         """The configuration in a plain dictionary, checked; nothing is built."""
-        known = [field.name for field in dataclasses.fields(cls.Config)]
-        for name in config:
-            require_choice(f"option of {cls.__name__}", name, known)
-        # JSON has no tuples.
-        config = {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}
-        return cls.Config(**config)
+        return config_of(cls.Config, cls.__name__, config)
 
     def save(self, folder: str | pathlib.Path) -> None:
         """Write config and weights into a folder, as plain JSON and safetensors."""
         from skipstone.models.storage import save_model
 
-        save_model(self, pathlib.Path(folder))
+        save_model(self, as_path("folder", folder))
 
     @classmethod
     def load(cls: type[_Model], folder: str | pathlib.Path) -> _Model:
         """A model of this class from a folder that `save` or `fit` wrote, in evaluation mode."""
         from skipstone.models.storage import load
 
-        model = load(pathlib.Path(folder))
+        model = load(folder)
         if not isinstance(model, cls):
             raise InvalidInput(
                 f"{folder} must hold a {cls.__name__}; it holds a {type(model).__name__}. Use "
@@ -340,8 +335,10 @@ MODELS: Registry[type[Model[Any]]] = Registry("model", is_model)
 
 def require_sequences(given: Any) -> None:
     """Raise unless `given` is `Sequences`."""
-    if not isinstance(given, Sequences):
-        raise InvalidInput(
-            f"data must be Sequences; got {type(given).__name__}. Wrap it: "
-            "Sequences.from_array(values, spacing=...) or Sequences.from_lists(values, times)."
-        )
+    wrap = "Sequences.from_array(values, spacing=...) or Sequences.from_lists(values, times)"
+    require_kind("data must be Sequences", given, Sequences, f"Wrap it: {wrap}.")
+
+
+def require_model(given: Any) -> None:
+    """Raise unless `given` is a model."""
+    require_kind("model must be a Model", given, Model, "Build one: PCODE.for_data(sequences).")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from skipstone.errors import InvalidInput, as_plain, require_choice, require_flag, require_number
+from skipstone.errors import (
+    InvalidInput,
+    as_plain,
+    require_choice,
+    require_flag,
+    require_kind,
+    require_number,
+)
 from skipstone.models.networks import ACTIVATIONS
 from skipstone.models.scaling import as_scale
 
@@ -156,3 +164,17 @@ def _as_targets(targets: Any, dim: int) -> tuple[int, ...]:
     if len(set(targets)) < len(targets):
         raise InvalidInput(f"targets must be a list of different features; got {targets!r}.")
     return tuple(int(target) for target in targets)
+
+
+def config_of(kind: Any, model: str, given: Any) -> Any:
+    """The configuration of a kind in a plain dictionary, such as JSON has it, checked."""
+    require_kind(f"options of {model} must be a dictionary", given, Mapping)
+    known = fields(kind)
+    for name in given:
+        require_choice(f"option of {model}", name, [field.name for field in known])
+    for field in known:
+        needed = field.init and field.default is field.default_factory is MISSING
+        if needed and field.name not in given:
+            raise InvalidInput(f"options of {model} must have {field.name}; it is missing.")
+    # JSON has no tuples.
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from skipstone.checking import as_entries
 from skipstone.errors import InvalidInput
-from skipstone.models.base import Model, require_sequences
+from skipstone.models.base import Model, require_model, require_sequences
 from skipstone.models.config import ModelConfig
 from skipstone.models.learning import Draws, Losses
 from skipstone.path import Path, Status
@@ -145,8 +145,7 @@ class Ensemble(Model[EnsembleConfig]):
 def _check(models: list[Any]) -> None:
     """Raise unless these are models for the same data."""
     for model in models:
-        if not isinstance(model, Model):
-            raise InvalidInput(f"an ensemble is of models; got {type(model).__name__}.")
+        require_model(model)
     if len(models) < 2:
         raise InvalidInput(f"an ensemble must have at least two models; got {len(models)}.")
     shapes = {(model.config.dim, model.config.control) for model in models}

@@ -16,7 +16,7 @@ import torch
 
 from skipstone.calibration import Calibration
 from skipstone.errors import InvalidInput
-from skipstone.files import move_file, read_bytes, remove_file
+from skipstone.files import as_path, move_file, read_bytes, remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model
 from skipstone.models.registry import find_kind, kind_of
@@ -176,7 +176,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 def load(folder: str | Path) -> Model[Any]:
     """The trained model of a folder, in evaluation mode."""
-    return load_hashed(Path(folder))[0]
+    return load_hashed(as_path("folder", folder))[0]
 
 
 def load_hashed(folder: Path) -> tuple[Model[Any], str]:

@@ -15,13 +15,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from skipstone.errors import InvalidInput, require_number
+from skipstone.errors import InvalidInput, require_function, require_kind, require_number
 
 Actions = Float[Tensor, "problems candidates action"]
 Scores = Float[Tensor, "problems candidates"]
 
 Score = Callable[[Actions], Scores]
 """Cost of each candidate of each problem; lower is better, NaN is the worst."""
+
+MOST_ROLLOUTS = 100_000_000
+"""Candidates for each problem, at most: more than fit into memory."""
 
 
 @runtime_checkable
@@ -60,6 +63,15 @@ class Planner(Protocol):
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
         ...
+
+
+def _check(score: Any, space: Any, problems: Any, rng: Any) -> None:
+    """Whatever is of another kind is said before the search begins."""
+    require_function("score must tell what each candidate costs", score, "actions")
+    require_kind("space must be an ActionSpace, with sample and project", space, ActionSpace)
+    require_number("problems", problems, 1, whole=True)
+    generator = "Make one: numpy.random.default_rng(seed)."
+    require_kind("rng must be a numpy.random.Generator", rng, np.random.Generator, generator)
 
 
 class Candidates:
@@ -111,12 +123,13 @@ class RandomShooting:
     """Candidates for each problem."""
 
     def __post_init__(self) -> None:
-        require_number("rollouts", self.rollouts, 1, whole=True)
+        require_number("rollouts", self.rollouts, 1, most=MOST_ROLLOUTS, whole=True)
 
     def plan(
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
+        _check(score, space, problems, rng)
         best = Candidates()
         best.offer(space.sample(rng, problems, self.rollouts), score)
         return best.plan()
@@ -155,7 +168,7 @@ class CrossEntropy:
     def __post_init__(self) -> None:
         require_number("margin", self.margin, 0)
         require_number("rounds", self.rounds, 1, whole=True)
-        require_number("rollouts", self.rollouts, self.rounds, whole=True)
+        require_number("rollouts", self.rollouts, self.rounds, most=MOST_ROLLOUTS, whole=True)
         require_number("elite", self.elite, 1, whole=True)
         require_number("width", self.width, above=0)
         require_number("shrink", self.shrink, above=0)
@@ -180,6 +193,7 @@ class CrossEntropy:
         ones, at least as many as it takes: for example those of another search, to refine with a
         score that costs more.
         """
+        _check(score, space, problems, rng)
         best, width = Candidates(self.rollouts), self.width
         sizes = [len(part) for part in np.array_split(np.arange(self.rollouts), self.rounds)]
         if begin is None:
@@ -242,7 +256,7 @@ class GradientDescent:
     def __post_init__(self) -> None:
         require_number("starts", self.starts, 1, whole=True)
         require_number("steps", self.steps, 1, whole=True)
-        require_number("rollouts", self.rollouts, 1, whole=True)
+        require_number("rollouts", self.rollouts, 1, most=MOST_ROLLOUTS, whole=True)
         least = self.starts * (self.steps + 1)
         if self.rollouts < least:
             raise InvalidInput(
@@ -255,6 +269,7 @@ class GradientDescent:
         self, score: Score, space: ActionSpace, problems: int, rng: np.random.Generator
     ) -> Plan:
         """Search each problem's actions for the one with the lowest score."""
+        _check(score, space, problems, rng)
         best = Candidates(self.starts)
         scored = self.rollouts - self.starts * self.steps
         best.offer(space.sample(rng, problems, scored), score)

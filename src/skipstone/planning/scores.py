@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from skipstone.errors import InvalidInput
+from skipstone.errors import InvalidInput, require_function, require_kind
 from skipstone.path import Path
 from skipstone.planning.planners import Scores
 from skipstone.sequences import Sequences
@@ -116,6 +116,11 @@ class RolloutScore(BatchScore):
     ):
         if not measures:
             raise InvalidInput("a score must have at least one measure, Path -> cost; got none.")
+        require_kind("model must have a rollout, as a Model has", model, RollsOut)
+        require_kind("context must be Sequences", context, Sequences)
+        require_function("controls must turn actions into inputs", controls, "actions")
+        for measure in measures:
+            require_function("a measure must make costs of a path", measure, "path")
         super().__init__(len(context), width, cost)
         self.model = model
         self._context, self._controls, self._until = context, controls, until

@@ -13,7 +13,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from skipstone.checking import as_entries
-from skipstone.errors import InvalidInput, require_choice, shortened
+from skipstone.errors import InvalidInput, require_choice, require_kind, shortened
 from skipstone.tables.clock import Clock, joined
 from skipstone.tables.summary import html_table, listed
 
@@ -38,6 +38,13 @@ class About:
     """The library whose frame came in: `pandas`, `polars` or `pyarrow`."""
     id_dtype: Any = None
     """The dtype of that column."""
+
+    @classmethod
+    def of(cls, given: Any) -> About:
+        """What is given as such; nothing is known if that is None."""
+        if given is not None:
+            require_kind("about must be that of other sequences", given, cls)
+        return cls() if given is None else given
 
     def pick(self, index: Any) -> About:
         """What is known about some of the sequences."""

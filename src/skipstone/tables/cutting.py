@@ -249,3 +249,16 @@ def check_any(kept: int, count: int) -> None:
             f"a selection must keep at least one sequence; this one keeps none of {count}. Check "
             "the index."
         )
+
+
+def as_device(given: Any) -> torch.device | None:
+    """A device that this machine has, or None for the one where things are."""
+    if given is None or isinstance(given, torch.device):
+        return given
+    try:
+        return torch.empty(0, device=given).device
+    except (RuntimeError, TypeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InvalidInput(
+            f"device must be one of this machine, such as cpu; got {shortened(given)}: {reason}."
+        ) from None

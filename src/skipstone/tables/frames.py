@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from narwhals.exceptions import NarwhalsError
 
-from skipstone.errors import InvalidInput, did_you_mean, require_choice
+from skipstone.errors import InvalidInput, did_you_mean, require_choice, require_kind
 from skipstone.tables.about import About, as_names
 from skipstone.tables.clock import LARGE, Clock, read_stamps, with_unit
 from skipstone.tables.rows import (
@@ -53,6 +53,9 @@ def read_table(
     require_choice("duplicates", duplicates, DUPLICATES)
     table = _as_frame(frame)
     features, inputs = _as_names(values), _as_names(controls)
+    for name, column in {"id": id, "time": time}.items():
+        if column is not None or name == "time":
+            require_kind(f"{name} must be the name of a column, a text", column, str)
     if not features:
         raise InvalidInput("values must name at least one column; got none.")
     _check_names(table, [*([] if id is None else [id]), time, *features, *inputs])

@@ -32,12 +32,15 @@ from skipstone.errors import (
     as_plain,
     printable,
     require_choice,
+    require_flag,
+    require_function,
+    require_kind,
     require_number,
     require_seed,
 )
-from skipstone.files import remove_file
+from skipstone.files import as_path, remove_file
 from skipstone.locks import locked
-from skipstone.models.base import Model, require_sequences
+from skipstone.models.base import Model, require_model, require_sequences
 from skipstone.models.storage import FORMAT, RESULT, TRAINING, WEIGHTS, describe_model
 from skipstone.models.tensors import write_tensors
 from skipstone.records import json_text, write_sealed
@@ -95,7 +98,7 @@ def fit(
     `progress` is whether to show a progress bar, or a function to call instead. `data` describes
     where the sequences come from, for the record.
     """
-    recipe = recipe or Recipe()
+    recipe = _checked(model, recipe, overwrite, progress)
     check_hardware(device, devices, precision)
     require_seed(seed)
     window = _window(model, train, horizon)
@@ -123,6 +126,18 @@ def fit(
     return run
 
 
+def _checked(model: Any, recipe: Any, overwrite: Any, progress: Any) -> Recipe:
+    """The recipe. Whatever is of another kind is said before the work begins."""
+    recipe = Recipe() if recipe is None else recipe
+    require_model(model)
+    require_kind("recipe must be a Recipe", recipe, Recipe, "Make one: Recipe(steps=...).")
+    require_flag("overwrite", overwrite)
+    if not isinstance(progress, bool):
+        rule = "progress must be True, False or what shows it"
+        require_function(rule, progress, "what", "share", "details")
+    return recipe
+
+
 def _config(model: Model[Any], recipe: Recipe, **more: Any) -> dict[str, Any]:
     """What `config.json` says of a training, as JSON has it: with lists for tuples."""
     described = {"format": FORMAT, "model": describe_model(model), "recipe": asdict(recipe)}
@@ -148,7 +163,7 @@ def _window(model: Model[Any], train: Sequences, horizon: int | None) -> int | N
 def _place(folder: str | Path | None, devices: int) -> Path:
     """The folder to train in; a new temporary one, which is told, if none is given."""
     if folder is not None:
-        return Path(folder)
+        return as_path("folder", folder)
     if devices > 1:
         raise InvalidInput(
             f"{devices} processes must agree on a folder; got none. Give one: folder=..."

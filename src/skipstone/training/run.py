@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from skipstone.errors import InvalidInput
-from skipstone.files import read_bytes, remove_file
+from skipstone.files import as_path, read_bytes, remove_file
 from skipstone.models.base import Model
 from skipstone.models.storage import (
     CONFIG,
@@ -43,7 +43,7 @@ class Run:
     folder: Path
 
     def __init__(self, folder: str | Path):
-        object.__setattr__(self, "folder", Path(folder))
+        object.__setattr__(self, "folder", as_path("folder", folder))
 
     @property
     def config(self) -> dict[str, Any]:

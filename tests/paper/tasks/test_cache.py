@@ -90,6 +90,64 @@ def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any)
         small()
 
 
+def sealed(path: Path, **changed: Any) -> None:
+    """Other arrays in a cached file, under a checksum that is right, as a stranger could write."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    identity = arrays.pop("identity")
+    del arrays["sha256"]
+    arrays |= changed
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    np.savez_compressed(path, identity=identity, sha256=load._checksum(arrays), **arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("keep", np.array("text")),
+        ("keep", np.ones(3, bool)),
+        ("times", np.array([["a", "b"]])),
+        ("times", np.zeros((0, 0))),
+        ("values", np.zeros((30, 2, 4))),
+        ("values", np.zeros((30, 45))),
+        ("controls", np.zeros((30, 44, 2))),
+        ("events.times", np.array("text")),
+        ("events.times", np.zeros(3)),
+        ("events.kinds", np.zeros(3)),
+        ("events.offsets", np.zeros(31, np.int64)),
+        ("events.offsets", np.arange(31)[::-1]),
+        ("events.positions", None),
+    ],
+)
+def test_arrays_that_no_recording_has_are_made_anew(directory: Any, name: str, array: Any) -> None:
+    made = small()
+    (path,) = directory.glob("*.npz")
+    sealed(path, **{name: array})
+    with pytest.warns(UserWarning, match=r"is damaged \(.*\); making it anew"):
+        again = small()
+    assert torch.equal(made.train.values, again.train.values)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(directory: Any) -> None:
+    made = small()
+    (path,) = directory.glob("*.npz")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.warns(UserWarning, match="is damaged.*it is a pipe"):
+        again = small()
+    assert torch.equal(made.train.values, again.train.values)
+    assert path.is_file()
+
+
+def test_without_a_home_nothing_is_kept_but_everything_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("~") / name)
+    with pytest.warns(UserWarning, match="cannot keep shots: a user must have a home"):
+        assert len(small().train) == 28
+
+
 def test_an_interrupted_write_leaves_nothing_behind(
     directory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

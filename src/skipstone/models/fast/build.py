@@ -19,11 +19,10 @@ import subprocess
 import time
 from collections.abc import Iterator
 
-import platformdirs
 import torch
 
 from skipstone.errors import InvalidInput
-from skipstone.files import make_folder, replacing, write_text
+from skipstone.files import make_folder, replacing, user_cache, write_text
 
 SWITCH = "SKIPSTONE_FAST"
 """Environment variable that turns the fast path off with 0."""
@@ -103,7 +102,7 @@ def _sha256(path: pathlib.Path) -> str:
 
 def cache_folder() -> pathlib.Path:
     """Where libraries are kept; safe to delete."""
-    return platformdirs.user_cache_path("skipstone") / "native"
+    return user_cache() / "native"
 
 
 def _compiler() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import warnings
 import zipfile
 import zlib
@@ -19,15 +20,14 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-import platformdirs
 import torch
 
 from skipstone.console import Progress, show_progress
-from skipstone.errors import InvalidInput
-from skipstone.files import replacing
+from skipstone.errors import InvalidInput, require_flag
+from skipstone.files import read_bytes, replacing, user_cache
 from skipstone.paper.tasks.base import Options, Task
 from skipstone.paper.tasks.events import Events
-from skipstone.paper.tasks.recording import Recording, record
+from skipstone.paper.tasks.recording import Recording, check_arrays, record
 from skipstone.paper.tasks.registry import find_task, task_options
 from skipstone.sequences import Sequences
 
@@ -65,6 +65,7 @@ def load_task(name: str, *, cache: bool = True, **options: Any) -> TaskData:
     `options` are fields of the task's options, for example `trajectories=1000` or `seed=3`;
     `skipstone tasks` lists the tasks. `cache=False` neither reads nor writes files.
     """
+    require_flag("cache", cache)
     task = find_task(name)
     chosen = task_options(task, **options)
     sizes = _part_sizes(chosen)
@@ -121,15 +122,19 @@ def _patient_progress(title: str, total: int) -> Iterator[Callable[[int], None]]
 def cache_path(task: Task, options: Options) -> Path:
     """File that keeps the recording of a task with these options."""
     key = hashlib.sha256(_identity(task, options).encode()).hexdigest()[:16]
-    return platformdirs.user_cache_path("skipstone") / "tasks" / f"{task.name}-{key}.npz"
+    return user_cache() / "tasks" / f"{task.name}-{key}.npz"
 
 
 def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recording:
     """The recording kept on disk, or a new one from `make`, which is then kept."""
-    path, identity = cache_path(task, options), _identity(task, options)
-    if path.exists():
+    try:
+        path, identity = cache_path(task, options), _identity(task, options)
+    except InvalidInput as error:
+        warnings.warn(f"cannot keep {task.name}: {error}", stacklevel=3)
+        return make()
+    if os.path.lexists(path):
         try:
-            return _read(path, identity)
+            return _read(path, identity, options)
         except _DAMAGE as error:
             warnings.warn(f"{path} is damaged ({error}); making it anew.", stacklevel=3)
     recording = make()
@@ -166,13 +171,14 @@ def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path, identity: str) -> Recording:
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+def _read(path: Path, identity: str, options: Options) -> Recording:
+    with np.load(io.BytesIO(read_bytes(path)), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     if str(arrays.pop("identity")) != identity:
         raise ValueError("it holds another recording")
     if str(arrays.pop("sha256", "")) != _checksum(arrays):
         raise ValueError("its checksum differs")
+    check_arrays(arrays, options)
     events = Events(*(arrays[f"events.{field.name}"] for field in fields(Events)))
     controls = arrays.get("controls")
     return Recording(arrays["times"], arrays["values"], controls, arrays["keep"], events)

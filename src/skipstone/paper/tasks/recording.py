@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,39 @@ class Recording:
     """Which observations are not dropped."""
     events: Events
     """Collisions up to the last observation, dropped ones included."""
+
+
+_WHOLE, _REAL = "iu", "fiu"
+_ARRAYS = {
+    "times": ("f", "batch time"),
+    "values": (_REAL, "batch time dim"),
+    "controls": (_REAL, "batch time control"),
+    "keep": ("b", "batch time"),
+    "events.offsets": (_WHOLE, "batch_plus_one"),
+    "events.times": (_REAL, "event"),
+    "events.kinds": (_WHOLE, "event"),
+    "events.balls": (_WHOLE, "event"),
+    "events.others": (_WHOLE, "event"),
+    "events.positions": (_REAL, "event ball axis"),
+    "events.velocities": (_REAL, "event ball axis"),
+}
+"""Kinds of numbers, as numpy calls them, and axes of all arrays of a recording."""
+
+
+def check_arrays(arrays: Mapping[str, np.ndarray], options: Options) -> None:
+    """Raise `ValueError` unless arrays are of the kinds and sizes that `record` makes."""
+    sizes = {"batch": options.trajectories, "time": options.observations}
+    sizes["batch_plus_one"] = options.trajectories + 1
+    for name, (kinds, shape) in _ARRAYS.items():
+        if name == "controls" and name not in arrays:
+            continue
+        array, axes = arrays[name], shape.split()
+        due = [sizes.setdefault(*each) for each in zip(axes, array.shape, strict=False)]
+        if array.dtype.kind not in kinds or array.ndim != len(axes) or [*array.shape] != due:
+            raise ValueError(f"{name} are {array.dtype} of shape {array.shape}")
+    offsets = arrays["events.offsets"]
+    if offsets[0] != 0 or offsets[-1] != sizes["event"] or (np.diff(offsets) < 0).any():
+        raise ValueError("its events are not those of its trajectories")
 
 
 def record(
