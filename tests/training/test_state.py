@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from torch import Tensor, nn
 
 from skipstone.errors import InvalidInput
 from skipstone.models.tensors import read_tensors, write_tensors
+from skipstone.training.schemas import MetricsRecord
 from skipstone.training.soap import SOAP
 from skipstone.training.state import TrainingState, load_checkpoint, save_checkpoint
+
+ROW = dict.fromkeys(MetricsRecord.__struct_fields__, 1.0)
 
 
 def trained(units: int = 3) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -30,14 +34,14 @@ def trained(units: int = 3) -> tuple[nn.Module, torch.optim.Optimizer]:
 def saved(path: Path, **numbers: Any) -> tuple[nn.Module, torch.optim.Optimizer]:
     model, optimizer = trained()
     state = TrainingState(step=2, **numbers)
-    state.best_weights = {"weight": torch.ones(2, 3)}
+    state.best_weights = {"weight": torch.ones(2, 3), "bias": torch.ones(2)}
     save_checkpoint(path, state, model, optimizer, "this")
     return model, optimizer
 
 
 def test_a_checkpoint_comes_back_exactly_also_what_json_lacks(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    row = {"step": 1.0, "validation_error": math.inf, "training_loss": math.nan}
+    row = {**ROW, "validation_error": math.inf, "training_loss": math.nan}
     model, optimizer = saved(path, rows=[row], wall_seconds=1.5)
     torch.manual_seed(5)
     other = nn.Linear(3, 2)
@@ -82,6 +86,36 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
         write_tensors(path, tensors, {**notes, "progress": progress})
         with pytest.raises(InvalidInput, match=message):
             load_checkpoint(path, *trained(), "this")
+    write_tensors(path, {**tensors, "best.weight": torch.ones(1)}, notes)
+    with pytest.raises(InvalidInput, match="the best weights are not those of its model"):
+        load_checkpoint(path, *trained(), "this")
     write_tensors(path, {**tensors, "optimizer.x.right": torch.ones(1)}, notes)
     with pytest.raises(InvalidInput, match="must hold the weights and the optimiser"):
+        load_checkpoint(path, *trained(), "this")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rows": [{**ROW, "step": "x"}]}, r"rows\[0\]\.step: invalid enum value"),
+        ({"rows": [ROW, {**ROW, "more": 1.0}]}, "object contains unknown field `more`"),
+        ({"rows": [{k: v for k, v in ROW.items() if k != "learning_rate"}]}, "`learning_rate`"),
+        ({"step": -1}, "step: expected `int` >= 0"),
+        ({"best_step": 10**30}, "best_step: "),
+        ({"stale": 2.5}, "stale: expected `int`, got `float`"),
+        ({"wall_seconds": -1.0}, "wall_seconds: expected `float` >= 0"),
+        ({"best_weights": {}}, "object contains unknown field `best_weights`"),
+    ],
+)
+def test_progress_that_no_training_makes_is_refused(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    """Under a checksum that is right, as a stranger could write it."""
+    path = tmp_path / "checkpoint.safetensors"
+    saved(path, rows=[ROW])
+    load_checkpoint(path, *trained(), "this")
+    tensors, notes = read_tensors(path)
+    progress = json.dumps({**json.loads(notes["progress"]), **changed})
+    write_tensors(path, tensors, {**notes, "progress": progress})
+    with pytest.raises(InvalidInput, match=message):
         load_checkpoint(path, *trained(), "this")

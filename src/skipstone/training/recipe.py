@@ -13,7 +13,7 @@ from skipstone.training.soap import SOAP
 SETTLED = 0.6
 """Share of the steps after which tolerance and noise have their final values."""
 
-_LONGEST, _LARGEST_BATCH = 10**9, 10**6
+LONGEST, _LARGEST_BATCH = 10**9, 10**6
 """Steps of a training, and sequences of one of them: more would not end, or not fit anywhere."""
 
 
@@ -60,9 +60,9 @@ class Recipe:
         for field in fields(self):
             object.__setattr__(self, field.name, as_plain(getattr(self, field.name)))
         for name in ("steps", "validate_every", "checkpoint_every"):
-            require_number(name, getattr(self, name), 1, most=_LONGEST, whole=True)
+            require_number(name, getattr(self, name), 1, most=LONGEST, whole=True)
         require_number("batch_size", self.batch_size, 1, most=_LARGEST_BATCH, whole=True)
-        require_number("patience", self.patience, 0, most=_LONGEST, whole=True)
+        require_number("patience", self.patience, 0, most=LONGEST, whole=True)
         require_number("gradient_clip", self.gradient_clip, 0)
         require_number("noise", self.noise, 0)
         require_number("learning_rate", self.learning_rate, above=0)

@@ -3,12 +3,12 @@
 Annotations are evaluated here, unlike elsewhere: `NotRequired` is only seen so.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
 from skipstone.models.schemas import ConfigRecord
-from skipstone.training.recipe import Recipe
+from skipstone.training.recipe import LONGEST, Recipe
 
 
 class JobRecord(TypedDict):
@@ -97,13 +97,28 @@ class EvaluationRecord(TypedDict):
     valid_times: NotRequired[list[ValidTimeRecord]]
 
 
-class ProgressRecord(TypedDict):
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LONGEST)]
+_Number = float | Literal["nan", "inf", "-inf"]
+
+
+class MetricsRecord(msgspec.Struct, forbid_unknown_fields=True):
+    """A validation, as a row of `metrics.csv` has it."""
+
+    step: _Number
+    training_loss: _Number
+    mean_step: _Number
+    validation_error: _Number
+    learning_rate: _Number
+    wall_seconds: _Number
+
+
+class ProgressRecord(msgspec.Struct, forbid_unknown_fields=True):
     """Where a training stood, in its checkpoint."""
 
-    step: int
-    best_error: float | Literal["nan", "inf", "-inf"]
-    best_step: int
-    stale: int
-    recent_loss: float | Literal["nan", "inf", "-inf"]
-    wall_seconds: float
-    rows: list[dict[str, float | Literal["nan", "inf", "-inf"]]]
+    step: _Count
+    best_error: _Number
+    best_step: _Count
+    stale: _Count
+    recent_loss: _Number
+    wall_seconds: Annotated[float, msgspec.Meta(ge=0)]
+    rows: list[MetricsRecord]

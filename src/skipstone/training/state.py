@@ -151,6 +151,12 @@ def _restore(
             # not, and products of it round differently.
             moments.setdefault(int(index), {})[key] = tensor.clone()
     model.load_state_dict(weights)
+    sizes, best = (
+        {name: tensor.shape for name, tensor in each.items()}
+        for each in (weights, state.best_weights)
+    )
+    if (state.rows or best) and best != sizes:
+        raise ValueError("the best weights are not those of its model.")
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
 

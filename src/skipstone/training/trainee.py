@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
 from skipstone.console import Progress
+from skipstone.errors import require_number
 from skipstone.evaluation.rollouts import roll_out_all
 from skipstone.models.base import Model
 from skipstone.models.learning import Losses
@@ -71,6 +72,9 @@ class Trainee(lightning.LightningModule):
         self.state = TrainingState()
         if self.checkpoint.is_file():
             self.state = load_checkpoint(self.checkpoint, model, self.optimizer, self.identity)
+            require_number(
+                f"step in {self.checkpoint}", self.state.step, most=recipe.steps, whole=True
+            )
         self._clock = time.monotonic()
 
     def stop(self, number: int, frame: Any) -> None:
