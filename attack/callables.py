@@ -19,6 +19,7 @@ from skipstone import (
     RNN,
     Ensemble,
     LatentODE,
+    Model,
     Recipe,
     Sequences,
     calibrate,
@@ -114,13 +115,15 @@ def small(value: Any) -> bool:
     return whole()(value) and int(value) < 2**40
 
 
-def of(kind: type) -> Rule:
-    """An instance of a class."""
-    return lambda value: isinstance(value, kind)
+def of(*kinds: type) -> Rule:
+    """An instance of one of some classes."""
+    return lambda value: isinstance(value, kinds)
 
 
 SEED = whole(0)
 SEQUENCES = of(Sequences)
+MODEL = of(Model)
+NONE = type(None)
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray]:
@@ -147,6 +150,7 @@ def _of_sequences(plain: Any, times: np.ndarray, values: np.ndarray) -> list[Sub
     table = {"frame": frame, "id": "id", "time": "time", "values": ["x0", "x1"]}
     more = {"duplicates": "error", "unit": None, "dtype": torch.float32}
     from_table = {"duplicates": one_of("error", "first", "last", "mean"), "dtype": floating}
+    from_table |= {"id": of(str, NONE), "time": of(str)}
     windows = {"length": whole(), "stride": whole(none=True)}
     return [
         Subject("Sequences", Sequences, {"times": times, "values": values, "controls": values}),
@@ -244,10 +248,12 @@ def _of_trainings(plain: Sequences) -> list[Subject]:
         "progress": False,
     }
     trained: dict[str, Rule] = {"train": SEQUENCES, "seed": SEED, "horizon": whole(none=True)}
+    trained |= {"model": MODEL, "validation": of(Sequences, NONE), "recipe": of(Recipe, NONE)}
+    trained |= {"folder": of(str, Path, NONE), "progress": flag}
     trained |= {"device": one_of("auto", "cpu"), "devices": whole()}
     trained |= {"precision": one_of("32-true", "bf16-mixed", "16-mixed")}
     measured = {"model": model, "sequences": plain, "timing": False, "seed": 0}
-    given = {"sequences": SEQUENCES}
+    given = {"model": MODEL, "sequences": SEQUENCES, "timing": flag, "seed": SEED}
     return [
         Subject("Recipe", Recipe, {**recipe, **more}, rules),
         Subject("fit", fit, training, trained, 0.7),
@@ -281,7 +287,12 @@ def _of_planners() -> list[Subject]:
         GradientDescent: {"learning_rate": 0.1},
     }
     rules = {"elite": whole(), "width": number(above=0), "shrink": number(above=0)}
-    rules |= {"margin": number(0), "learning_rate": number(above=0), "rollouts": small}
+    rules |= {
+        "score": callable,
+        "margin": number(0),
+        "learning_rate": number(above=0),
+        "rollouts": small,
+    }
     found = []
     for kind, given in options.items():
         fixed = {} if kind is RandomShooting else {"rollouts": 300}
@@ -289,6 +300,6 @@ def _of_planners() -> list[Subject]:
         def call(kind: type = kind, fixed: Any = fixed, **arguments: Any) -> Any:
             return planned(kind, **fixed, **arguments)
 
-        own = {name: rule for name, rule in rules.items() if name in given}
+        own = {name: rule for name, rule in rules.items() if name in given or name == "score"}
         found.append(Subject(f"{kind.__name__}.plan", call, {**given, "score": distance}, own, 0.5))
     return found

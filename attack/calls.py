@@ -21,8 +21,9 @@ from attack.trial import Ended, Tally, run_work
 from skipstone import InvalidInput, Sequences
 from skipstone import Path as Rollout
 
-SECONDS = 60
-"""After which a call hangs."""
+SECONDS = 180
+"""After which a call hangs. The longest, a training with the default recipe, takes half a minute on
+an idle machine."""
 
 BATCH = 200
 """Calls of one process: one that dies takes none of the others along."""
