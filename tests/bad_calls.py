@@ -97,6 +97,9 @@ def of_sequences() -> Calls:
         "dtype must be a floating-point dtype of torch, such as torch.float32; got torch.float8": (
             lambda: PLAIN.to(dtype=torch.float8_e5m2)
         ),
+        "dtype must be a floating-point dtype of torch, such as torch.float32; got array": (
+            lambda: PLAIN.to(dtype=ARRAY)
+        ),
         "values must be real numbers": lambda: Sequences.from_array(SMALL),
         "device must be one of this machine": lambda: PLAIN.to("nowhere"),
         "device must be one of this machine, such as cpu; got 2.5": lambda: PLAIN.to(2.5),

@@ -46,7 +46,7 @@ def as_values(array: Any, name: str, dtype: torch.dtype | None) -> Tensor:
 
 def require_floating(dtype: Any) -> None:
     """Raise unless a dtype is None or a floating-point one: others would cut values off."""
-    if dtype is not None and dtype not in _FLOATS:
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype in _FLOATS):
         raise InvalidInput(
             "dtype must be a floating-point dtype of torch, such as torch.float32; got "
             f"{shortened(dtype)}."
