@@ -61,7 +61,12 @@ def test_numpy_numbers_are_the_same_options() -> None:
     assert cache_path(task, plain) == cache_path(task, numpy)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other", "edited"])
+PLACES = {"method": (10, 0x40), "encrypted": (8, 0x01), "newer": (6, 0x80)}
+"""Bits in the entry of a zip file that say how to read it."""
+DAMAGES = ["truncated", "flipped", "empty", "other", "edited", *PLACES]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any) -> None:
     made = small()
     (path,) = directory.glob("*.npz")
@@ -70,6 +75,10 @@ def test_a_damaged_file_is_made_anew_with_a_warning(directory: Any, damage: Any)
         path.write_bytes(content[: len(content) // 2])
     elif damage == "flipped":
         content[len(content) // 2] ^= 0xFF
+        path.write_bytes(content)
+    elif damage in PLACES:
+        at, bit = PLACES[damage]
+        content[content.index(b"PK\x01\x02") + at] ^= bit
         path.write_bytes(content)
     elif damage == "empty":
         path.write_bytes(b"")

@@ -10,8 +10,6 @@ import io
 import json
 import os
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -36,9 +34,6 @@ PATIENCE = 1.0
 
 LAYOUT = 2
 """Number of the layout of cached files: those of another one are not looked at."""
-
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, ValueError)
-"""What reading a truncated or altered file can raise."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +130,9 @@ def cached(task: Task, options: Options, make: Callable[[], Recording]) -> Recor
     if os.path.lexists(path):
         try:
             return _read(path, identity, options)
-        except _DAMAGE as error:
-            warnings.warn(f"{path} is damaged ({error}); making it anew.", stacklevel=3)
+        except Exception as error:  # Of an archive, a compression, a header: nobody lists them.
+            reason = str(error).partition("\n")[0]
+            warnings.warn(f"{path} is damaged ({reason}); making it anew.", stacklevel=3)
     recording = make()
     try:
         _write(path, identity, recording)
