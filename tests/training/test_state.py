@@ -89,6 +89,11 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     write_tensors(path, {**tensors, "best.weight": torch.ones(1)}, notes)
     with pytest.raises(InvalidInput, match="the best weights are not those of its model"):
         load_checkpoint(path, *trained(), "this")
+    mean = "optimizer.1.mean"
+    for odd in ({mean: tensors[mean][0]}, {"optimizer.1.more": torch.ones(1)}):
+        write_tensors(path, {**tensors, **odd}, notes)
+        with pytest.raises(InvalidInput, match="is not what that keeps"):
+            load_checkpoint(path, *trained(), "this")
     write_tensors(path, {**tensors, "optimizer.x.right": torch.ones(1)}, notes)
     with pytest.raises(InvalidInput, match="must hold the weights and the optimiser"):
         load_checkpoint(path, *trained(), "this")

@@ -151,14 +151,31 @@ def _restore(
             # not, and products of it round differently.
             moments.setdefault(int(index), {})[key] = tensor.clone()
     model.load_state_dict(weights)
-    sizes, best = (
-        {name: tensor.shape for name, tensor in each.items()}
-        for each in (weights, state.best_weights)
-    )
-    if (state.rows or best) and best != sizes:
+    best, due = _shapes(state.best_weights), _shapes(weights)
+    if (state.rows or best) and best != due:
         raise ValueError("the best weights are not those of its model.")
+    kept = _shapes_kept(optimizer) if moments else {}
+    if any(_shapes(each) != kept.get(index) for index, each in moments.items()):
+        raise ValueError("what it has of the optimiser is not what that keeps.")
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _shapes_kept(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Size]]:
+    """What an optimiser keeps for each of its weights once it has made a step: found by one of its
+    kind, with weights of zero."""
+    known = [weight for group in optimizer.param_groups for weight in group["params"]]
+    zeros = [nn.Parameter(torch.zeros_like(weight)) for weight in known]
+    for weight in zeros:
+        weight.grad = torch.zeros_like(weight)
+    kind: Any = type(optimizer)
+    other = kind(zeros, lr=1.0)
+    other.step()
+    return {index: _shapes(kept) for index, kept in other.state_dict()["state"].items()}
 
 
 def write_metrics(path: Path, rows: list[dict[str, float]]) -> None:
