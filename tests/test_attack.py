@@ -20,8 +20,6 @@ from skipstone.files import is_alive
 from skipstone.models.tensors import read_tensors, write_tensors
 
 ROOT = Path(__file__).parents[1]
-SEED = "10"
-"""Of a short attack that meets none of the defects that are known and not mended yet."""
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_an_attack_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_short_attack_is_survived(tmp_path: Path) -> None:
     out = tmp_path / "attack.json"
-    words = ("attack", "--share", "0.003", "--seed", SEED, "--out", str(out))
+    words = ("attack", "--share", "0.003", "--out", str(out))
     done = in_a_process(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(out.read_text())
