@@ -70,7 +70,7 @@ def test_the_page_has_every_task() -> None:
     for task, (steps, *options) in shown.items():
         preset, usual = preset_for("cpu", task), asdict(Recipe())
         assert steps == str(STEPS.get(task, usual["steps"]))
-        changed = {**preset.every, **preset.pcode, **asdict(preset.recipe)}
+        changed = {**preset.data, **preset.every, **preset.pcode, **asdict(preset.recipe)}
         changed = {k: v for k, v in changed.items() if k not in usual or v != usual[k]}
         changed = {k: str(v) for k, v in changed.items() if k != "steps"}
         assert dict(re.findall(r"`(\w+)=([^`]+)`", " ".join(options))) == changed

@@ -50,7 +50,6 @@ class Row:
 
     updates: float
     steps: float
-    training_seconds: float
     milliseconds: float | None
 
     @property
@@ -108,7 +107,6 @@ def _row(name: str, found: list[Any], times: Mapping[str, float]) -> Row:
         others={key: value for key, value in own.items() if key != main},
         updates=float(np.mean([each["updates"] for each in forecasts])),
         steps=float(np.mean([trial["steps"] for trial, _ in found])),
-        training_seconds=float(np.mean([trial["training_seconds"] for trial, _ in found])),
         milliseconds=times.get(name),
     )
 
@@ -117,7 +115,8 @@ def table_markdown(tables: Mapping[str, list[Row]]) -> str:
     """One table over all data sets."""
     if not tables:
         return NOT_YET
-    lines = ["| data | forecast | error | updates | ms | trained |", "|---|---|---|---|---|---|"]
+    heads = ["data", "forecast", "error", "updates", "ms", "training steps"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for data, rows in tables.items():
         unit = next(iter(PROBLEMS[data].distances), "scaled")
         for at, row in enumerate(rows):
@@ -161,8 +160,7 @@ def _cells(row: Row) -> list[str]:
         error += f"; {name} {short_number(value)}"
     if not row.trained:
         return [error, "", "", ""]
-    trained = f"{row.steps:,.0f} steps, {row.training_seconds:.0f} s"
-    return [error, f"{row.updates:.3g}", _milliseconds(row), trained]
+    return [error, f"{row.updates:.3g}", _milliseconds(row), f"{row.steps:,.0f}"]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from benchmarks.reality.peers import NAIVE, PEERS, peers_of
 from benchmarks.reality.problems import PROBLEMS
 from benchmarks.reality.trial import BUDGETS, Trial, is_done
 from benchmarks.report import read_json
+from skipstone.signals import terminable
 
 STEP_SECONDS, OBSERVATION_SECONDS = 0.008, 0.0009
 """A training step of the RNN on one thread takes about this, and this for each observation of a
@@ -147,7 +148,8 @@ def main(
     print(f"{len(trials)} trials, {len(left)} to do, about {hours:.1f} hours", flush=True)
     if dry:
         return
-    failed = work_through(trials, results, runs, cube, jobs)
+    with terminable():  # Ended like by Ctrl-C: no trial goes on alone.
+        failed = work_through(trials, results, runs, cube, jobs)
     if failed:
         print("failed: " + ", ".join(trial.name for trial in failed))
         raise typer.Exit(1)

@@ -15,6 +15,7 @@ from skipstone import PCODE, InvalidInput
 from skipstone.models.registry import MODELS
 from skipstone.paper.jobs import Job, evaluate_run, make_grid, run_job, task_data
 from skipstone.paper.presets import AUTO
+from skipstone.paper.tasks.registry import find_task, task_options
 from skipstone.training.run import Run, list_runs
 
 TASK = own_models.DOTS.name
@@ -47,7 +48,9 @@ def test_what_differs_from_the_preset_is_in_the_name() -> None:
 
 def test_a_run_of_another_preset_is_not_the_jobs() -> None:
     job = Job(task="circles", model="pcode", preset="smoke", finer=2)
+    options = asdict(task_options(find_task(job.task), **job.data_options))
     config = {"model": dict(job.model_options), "recipe": asdict(job.recipe)}
+    config["data"] = {"options": options}
     assert config["model"]["min_step"] == 2.0
     assert job.describes(config)
     # What a folder does not mention has its default.
@@ -56,6 +59,7 @@ def test_a_run_of_another_preset_is_not_the_jobs() -> None:
     assert not replace(job, options={"target_step": 3.0}).describes(config)
     assert not job.describes({**config, "model": {**config["model"], "hidden": 8}})
     assert not job.describes({**config, "recipe": {**config["recipe"], "noise": 0.5}})
+    assert not job.describes({**config, "data": {"options": {**options, "spacing": 0.05}}})
     automatic = replace(job, options={"tolerance": AUTO})
     assert automatic.describes({**config, "model": {**config["model"], "tolerance": 0.123}})
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 import pytest
 
 from skipstone import ODERNN, PCODE, RNN, InvalidInput, Recipe
+from skipstone.paper.jobs import Job
 from skipstone.paper.presets import AUTO, PRESETS, preset_for
 from skipstone.paper.tasks.registry import TASKS
 
@@ -56,14 +57,17 @@ def test_options_go_only_to_models_that_have_them() -> None:
     assert set(paper.options(RNN)) == {"hidden", "scaling", "reads"}
 
 
-def test_motion_is_shown_but_not_by_the_paper_nor_of_large_films() -> None:
+def test_motion_is_shown_but_not_by_the_paper() -> None:
     for name, shown in {"paper": "values", "cpu": "motion", "smoke": "motion"}.items():
-        reads = {
-            task: preset_for(name, task).options(PCODE).get("reads", PCODE.Config.reads)
-            for task in TASKS
-        }
-        assert reads.pop("pixels2d") == ("values" if name == "cpu" else shown)
-        assert set(reads.values()) == {shown}
+        for task in TASKS:
+            options = preset_for(name, task).options(PCODE)
+            assert options.get("reads", PCODE.Config.reads) == shown
+
+
+def test_the_papers_data_are_those_of_the_tasks() -> None:
+    for task in TASKS:
+        assert preset_for("paper", task).data == {}
+    assert Job(task="pixels2d", model="rnn", preset="paper").data_options == {}
 
 
 def test_recipes_of_presets_survive_a_dictionary() -> None:

@@ -72,7 +72,7 @@ def test_a_frontier_has_an_rnn_and_different_steps_of_one_budget(task: str) -> N
 
 def test_sizes_are_compared_at_a_fixed_tolerance() -> None:
     sizes = [job for job in trainings(tasks=["billiards1d"]) if "tolerance" in job.varied]
-    assert [job.model_options["hidden"] for job in sizes] == [8, 16, 32, 64, 128]
+    assert [job.model_options["hidden"] for job in sizes] == [8, 16, 32, 64, 192]
     assert len({(job.model_options["tolerance"], job.recipe) for job in sizes}) == 1
     assert {job.model_options["target_step"] for job in sizes} == {None}
 

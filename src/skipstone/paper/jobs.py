@@ -81,6 +81,16 @@ class Job:
         return recipe if self.steps is None else dataclasses.replace(recipe, steps=self.steps)
 
     @property
+    def data_options(self) -> dict[str, Any]:
+        """Options of the task: the preset's, sampled as finely as the job asks for."""
+        options = dict(preset_for(self.preset, self.task).data)
+        if self.finer != 1:
+            usual = find_task(self.task).options
+            options["spacing"] = usual.spacing / self.finer
+            options["observations"] = (usual.observations - 1) * self.finer + 1
+        return options
+
+    @property
     def name(self) -> str:
         """Name of the run's folder: what differs from the preset is in it."""
         parts = [self.task, self.model.replace(":", "."), self.preset]
@@ -117,18 +127,13 @@ class Job:
             for name, value in self.model_options.items()
             if name in defaults and value != AUTO
         )
+        trained_on = config["data"]["options"]
+        same = same and all(trained_on[name] == value for name, value in self.data_options.items())
         return same and config["recipe"] == asdict(self.recipe)
 
     def load_data(self) -> TaskData:
-        """The task's data, sampled as finely as the job asks for."""
-        if self.finer == 1:
-            return load_task(self.task)
-        usual = find_task(self.task).options
-        return load_task(
-            self.task,
-            spacing=usual.spacing / self.finer,
-            observations=(usual.observations - 1) * self.finer + 1,
-        )
+        """The task's data, as the preset and the job ask for."""
+        return load_task(self.task, **self.data_options)
 
 
 def make_grid(

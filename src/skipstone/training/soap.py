@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-LARGEST = 200
+LARGEST = 256
 """Sides of a weight matrix longer than this are left as they are: their basis would cost more than
 the rest of a training step."""
 
