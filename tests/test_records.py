@@ -12,6 +12,7 @@ import pytest
 from skipstone.errors import InvalidInput
 from skipstone.records import (
     DEEPEST,
+    LARGEST,
     parse_json,
     read_record,
     read_sealed,
@@ -98,7 +99,29 @@ def test_every_edit_of_a_sealed_record_is_seen(tmp_path: Path) -> None:
         read_sealed(path, Example, 1, "Do this.")
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), Path("x"), {1, 2}])
+def nested(levels: int) -> Any:
+    found: Any = 1
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("inf"),
+        float("nan"),
+        Path("x"),
+        {1, 2},
+        10**5000,
+        # Python writes these, and no reader takes them.
+        b"caf\xe9".decode(errors="surrogateescape"),
+        nested(DEEPEST),
+        nested(100_000),
+        "x" * LARGEST,
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_json_lacks_is_refused_when_written(value: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"a\.json can only hold finite numbers"):
         write_json(tmp_path / "a.json", {"tolerance": value})

@@ -89,3 +89,15 @@ main()
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 1
+
+
+def test_nothing_is_imported_before_ctrl_c_is_answered() -> None:
+    """Before `main` begins, Python answers, with a traceback: nothing may take time there."""
+    code = """
+import sys
+before = set(sys.modules)
+from skipstone.__main__ import main
+print(*sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["skipstone", "skipstone.__main__"], done.stderr

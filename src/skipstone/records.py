@@ -37,13 +37,19 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def json_text(content: Any, name: str) -> str:
-    """JSON in a form that diffs well; raise for what JSON does not have. `name` begins an error."""
+    """JSON in a form that diffs well; raise for what JSON does not have, and for what could be
+    written and not be read again. `name` begins an error."""
     try:
-        return json.dumps(content, indent=2, allow_nan=False)
+        text = json.dumps(content, indent=2, allow_nan=False)
+        if len(text) >= LARGEST:  # With a line's end after it.
+            raise ValueError(f"it would have {len(text):,} bytes, and {LARGEST:,} are the most")
+        if _levels(msgspec.json.decode(text)) > DEEPEST:
+            raise ValueError(f"it would have more than {DEEPEST} levels in each other")
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInput(
             f"{name} can only hold finite numbers, texts, lists and dictionaries; {error}."
         ) from None
+    return text
 
 
 def write_sealed(path: Path, content: dict[str, Any]) -> str:
@@ -96,13 +102,11 @@ def parse_json(content: bytes, name: str) -> Any:
     """JSON from bytes; `name` is what an error calls it."""
     try:
         found = msgspec.json.decode(content)
+        levels = _levels(found)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
         raise InvalidInput(f"{name} must be JSON; it is damaged or was edited: {error}.") from None
     except RecursionError:
-        found = None
-        levels = DEEPEST + 1
-    else:
-        levels = _levels(found)
+        found, levels = None, DEEPEST + 1
     if levels > DEEPEST:
         raise InvalidInput(f"{name} must have at most {DEEPEST} levels; it has more.")
     return found

@@ -24,6 +24,7 @@ from skipstone.integrations.onnx_rollout import OnnxModel, OnnxPath
 from skipstone.models.limits import MOST_UPDATES
 from skipstone.path import Path as TorchPath
 from skipstone.path import Status
+from skipstone.records import read_record, write_sealed
 
 QUICK = ("driven", "RNN")
 """Exported in the ordinary tests; the others take some seconds each."""
@@ -299,19 +300,45 @@ def test_a_longer_context_is_said(exported: Any) -> None:
     np.testing.assert_array_equal(longer.evaluate(8.0), same.evaluate(8.0))
 
 
+BAD_NUMBERS: list[dict[str, Any]] = [
+    {"time_unit": np.nan},
+    {"time_unit": 0.0},
+    {"time_unit": 10**4000},
+    {"min_step": np.inf},
+    {"min_step": -1.0},
+    {"scale": [0.0, 1.0]},
+    {"scale": [1.0, 1.0, 1.0]},
+    {"center": []},
+    {"center": [np.nan, 0.0]},
+    {"num_context": 0},
+    {"dim": -1},
+    {"dim": 2.0},
+    {"same_time": True},
+]
+
+
 def test_other_folders_are_refused(exported: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no rollout\.json"):
         OnnxModel(tmp_path)
     content = json.loads((exported("RNN")[1] / "rollout.json").read_text())
     damaged: list[tuple[bytes, str]] = [
-        (json.dumps({**content, "format": 99}).encode(), "must have format 2; it has 99"),
-        (b"[]", "must have format 2; it has None"),
+        (json.dumps({**content, "format": 99}).encode(), "must have format 3; it has 99"),
+        (b"[]", "must have format 3; it has None"),
         (b"{", "must be JSON; it is not"),
         (b"\xff\xfe\x00", "must be JSON; it is not"),
         (b"[" * 100_000, "must be JSON; it is not"),
-        (b'{"format": 2}', "must have dim, control, num_context"),
+        (b'{"format": 3}', "must have dim, control, num_context"),
         (json.dumps({**content, "scale": 2.0}).encode(), "must have scale, as export_onnx"),
         (json.dumps({**content, "center": [None]}).encode(), "must have center, as export_onnx"),
+        *(
+            (
+                json.dumps({**content, **bad}).encode(),
+                f"must have {next(iter(bad))}, as export_onnx",
+            )
+            for bad in BAD_NUMBERS
+        ),
+        (json.dumps({**content, "time_unit": 2.0}).encode(), "its checksum differs"),
+        (json.dumps({**content, "drives": True}).encode(), "its checksum differs"),
     ]
     for written, message in damaged:
         (tmp_path / "rollout.json").write_bytes(written)
@@ -328,6 +355,12 @@ def test_graphs_are_those_that_were_written(exported: Any, tmp_path: Path) -> No
         (folder / "step.onnx").write_bytes(written)
         with pytest.raises(ValueError, match=r"step\.onnx is not the file that was written"):
             OnnxModel(folder)
+    (folder / "step.onnx").write_bytes(whole)
+    content = read_record(folder / "rollout.json", dict[str, Any])
+    write_sealed(folder / "rollout.json", {**content, "num_context": 3})
+    with pytest.raises(ValueError, match=r"values of shape \[3, 2\].*its graphs take \[2, 2\]"):
+        OnnxModel(folder)
+    write_sealed(folder / "rollout.json", content)
     (folder / "step.onnx").unlink()
     with pytest.raises(ValueError, match=r"must have step\.onnx; it has not"):
         OnnxModel(folder)

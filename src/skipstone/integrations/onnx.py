@@ -25,9 +25,9 @@ from skipstone.files import make_folder, write_bytes
 from skipstone.integrations.exporting import ContextReader, Query, Stepper, as_exportable
 from skipstone.models.base import Model, SteppingModel
 from skipstone.models.controls import SAME_TIME
-from skipstone.records import write_json
+from skipstone.records import write_sealed
 
-FOLDER_FORMAT = 2
+FOLDER_FORMAT = 3
 """Number of the folder's format, which `onnx_rollout` checks."""
 
 AGREEMENT = 1e-5
@@ -60,7 +60,7 @@ def export_onnx(model: Model[Any], folder: str | pathlib.Path) -> pathlib.Path:
     for name, content in written.items():
         write_bytes(folder / f"{name}.onnx", content)
     checksums = {name: hashlib.sha256(content).hexdigest() for name, content in written.items()}
-    write_json(folder / "rollout.json", {**_described(copied), "graphs": checksums})
+    write_sealed(folder / "rollout.json", {**_described(copied), "graphs": checksums})
     return folder
 
 

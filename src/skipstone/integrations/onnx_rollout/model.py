@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .folder import open_graphs, read_description
+from .folder import open_graphs, read_description, require_fitting
 from .path import MAX_UPDATES, OnnxPath, expanded
 from .walk import MOST_UPDATES, HeldSignal, Walker
 
@@ -30,6 +30,7 @@ class OnnxModel:
         self.config = read_description(folder)
         """What `rollout.json` says."""
         self._sessions = open_graphs(folder, self.config["graphs"], threads, providers)
+        require_fitting(folder, self._sessions["context"], self.config)
 
     def run(self, graph: str, inputs: dict[str, Any]) -> list[np.ndarray]:
         """The outputs of one of the graphs `context`, `step` and `query`; inputs that are None are

@@ -27,7 +27,7 @@ from skipstone.paper.pool.experiment import (
 from skipstone.paper.pool.game import TrueScore
 from skipstone.paper.pool.schemas import PLANNING_FORMAT, read_planning
 from skipstone.paper.tasks.shots import POCKET_RADIUS, SHOTS, random_tables
-from skipstone.records import write_json
+from skipstone.records import json_text, write_json
 from skipstone.training.run import Run, list_runs, provenance
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def report_experiment(
         }
         for name, run in runs.items()
     }
+    json_text(about, RESULTS)  # Fails now, not when the shots are played.
     unfinished = out / UNFINISHED.format(**asdict(settings))
     known: Kept = {}
     for file in [unfinished, *([out / RESULTS] if only_new else [])]:
