@@ -22,7 +22,7 @@ test-slow: $(READY)
 test-bench: $(READY)
 	$(BIN)/pytest -m bench
 
-# An hour of kills, fuzzed calls, damaged files and full disks; see docs/promises.md.
+# A quarter of an hour of kills, fuzzed calls, damaged files and full disks; see docs/promises.md.
 attack: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m attack
 
