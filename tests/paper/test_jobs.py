@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ def test_a_run_of_another_preset_is_not_the_jobs() -> None:
     assert not job.describes({**config, "model": {**config["model"], "hidden": 8}})
     assert not job.describes({**config, "recipe": {**config["recipe"], "noise": 0.5}})
     assert not job.describes({**config, "data": {"options": {**options, "spacing": 0.05}}})
+    assert not replace(job, finer=2).describes({**config, "data": {"options": {}}})
+    assert not replace(job, finer=2).describes({**config, "data": {}})
     automatic = replace(job, options={"tolerance": AUTO})
     assert automatic.describes({**config, "model": {**config["model"], "tolerance": 0.123}})
 
@@ -122,3 +125,24 @@ def test_runs_on_other_data_are_explained(tmp_path: Path) -> None:
     edit_json(run.folder / "config.json", lambda config: config["data"].pop("task"))
     with pytest.raises(InvalidInput, match=r"was not trained on a task\. Use skipstone\.evaluate"):
         evaluate_run(Run(run.folder))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            lambda data: data.pop("options"),
+            r"config\.json.*data: .*missing required field `options`",
+        ),
+        (lambda data: data["options"].update(task="x"), "circles has no option 'task'"),
+        (lambda data: data["options"].update(name="x"), "circles has no option 'name'"),
+        (lambda data: data["options"].update(cache=False), "circles has no option 'cache'"),
+    ],
+)
+def test_data_that_cannot_be_made_again_are_explained(
+    edit: Callable[[dict[str, Any]], Any], message: str, tmp_path: Path
+) -> None:
+    run = run_job(Job(task=TASK, model="rnn", preset="smoke", steps=2), tmp_path, **QUIET)
+    edit_json(run.folder / "config.json", lambda config: edit(config["data"]))
+    with pytest.raises(InvalidInput, match=message.replace("circles", TASK)):
+        task_data(Run(run.folder))

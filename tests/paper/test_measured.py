@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import measured
 
+from helpers import edit_json
 from skipstone import InvalidInput
 from skipstone.paper.groups import comparable
 from skipstone.paper.jobs import Job, run_job
@@ -59,6 +62,24 @@ def test_what_differs_from_a_preset_is_told_and_not_compared(tmp_path: Path) -> 
 def test_a_folder_without_finished_runs_is_explained(tmp_path: Path) -> None:
     measured(tmp_path)  # Which has neither weights nor numbers in its folder.
     with pytest.raises(InvalidInput, match=r"holds none\. .*--from-scratch"):
+        finished_runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda config: config["data"].pop("job"), "data: object missing required field `job`"),
+        (lambda config: config["data"]["options"].pop("spacing"), "required field `spacing`"),
+        (lambda config: config["model"].pop("hidden"), "model: object missing .*`hidden`"),
+        (lambda config: config["model"].update(scale=["x"]), "model.scale"),
+    ],
+)
+def test_a_run_that_no_report_can_read_is_explained(
+    edit: Callable[[dict[str, Any]], Any], message: str, tmp_path: Path
+) -> None:
+    run = run_job(Job(task="lines", model="rnn", preset="smoke", steps=2), tmp_path, progress=False)
+    edit_json(run.folder / "config.json", edit)
+    with pytest.raises(InvalidInput, match=message):
         finished_runs(tmp_path)
 
 

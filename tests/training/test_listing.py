@@ -92,6 +92,9 @@ BAD: dict[str, Any] = {
     "estimate": lambda folder: edit_json(
         folder / "evaluation.json", lambda measured: measured.update(sample_mse=[1])
     ),
+    "forecasts": lambda folder: edit_json(
+        folder / "evaluation.json", lambda measured: measured.update(forecasts={"features": [1]})
+    ),
 }
 
 

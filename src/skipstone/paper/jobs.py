@@ -20,8 +20,9 @@ from skipstone.models.pcode_config import PCODEConfig
 from skipstone.models.registry import MODELS
 from skipstone.models.scaling import SCALINGS
 from skipstone.paper.presets import AUTO, preset_for
+from skipstone.paper.schemas import TaskTrainingRecord, require_record
 from skipstone.paper.tasks.load import TaskData, load_task
-from skipstone.paper.tasks.registry import TASKS, find_task
+from skipstone.paper.tasks.registry import TASKS, find_task, task_options
 from skipstone.training.fit import fit
 from skipstone.training.recipe import Recipe
 from skipstone.training.run import Run
@@ -127,8 +128,8 @@ class Job:
             for name, value in self.model_options.items()
             if name in defaults and value != AUTO
         )
-        trained_on = config["data"]["options"]
-        same = same and all(trained_on[name] == value for name, value in self.data_options.items())
+        trained_on = config["data"].get("options", {})
+        same = same and self.data_options.items() <= trained_on.items()
         return same and config["recipe"] == asdict(self.recipe)
 
     def load_data(self) -> TaskData:
@@ -237,7 +238,10 @@ def task_data(run: Run) -> TaskData:
             f"{run.folder} was trained on {described['task']!r}, a task that is not known here. "
             "Import the module that registers it: skipstone --import MODULE evaluate ..."
         )
-    return load_task(described["task"], **described["options"])
+    options = require_record(run, TaskTrainingRecord)["data"]["options"]
+    # Whatever is no option of the task is said here, also what load_task knows by that name.
+    task_options(find_task(described["task"]), **options)
+    return load_task(described["task"], **options)
 
 
 def measure_run(run: Run, data: TaskData, timing: bool = True) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from skipstone.console import Progress, silent
 from skipstone.errors import InvalidInput
 from skipstone.models.registry import find_kind, title_of
 from skipstone.paper.jobs import measure_run, task_data, varied
+from skipstone.paper.schemas import ReportedRecord, require_record
 from skipstone.training.run import Run, list_runs
 
 
@@ -113,4 +114,6 @@ def finished_runs(folder: Path) -> list[Run]:
             "a clone of the repository, which has weights, or train your own: skipstone reproduce "
             "--from-scratch"
         )
+    for run in runs:
+        require_record(run, ReportedRecord)
     return sorted(runs, key=lambda run: (str(run.config["data"]), run.folder.name))

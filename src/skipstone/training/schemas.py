@@ -80,6 +80,19 @@ class ValidTimeRecord(TypedDict):
     time: EstimateRecord
 
 
+class FeatureRecord(TypedDict):
+    """Errors of one feature, by forecast."""
+
+    name: str
+    rmse: dict[str, EstimateRecord]
+
+
+class ForecastsRecord(TypedDict):
+    """Errors of the model and of naive forecasts."""
+
+    features: list[FeatureRecord]
+
+
 class EvaluationRecord(TypedDict):
     """`evaluation.json`: what was measured of a run, as far as it is read again."""
 
@@ -95,6 +108,7 @@ class EvaluationRecord(TypedDict):
     wall_times: list[WallTimeRecord]
     alignment: dict[str, EstimateRecord | int] | None
     valid_times: NotRequired[list[ValidTimeRecord]]
+    forecasts: NotRequired[ForecastsRecord | None]
 
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LONGEST)]

@@ -26,7 +26,7 @@ def find_task(name: str) -> Task:
     return TASKS.find(name)
 
 
-def task_options(task: Task, **changes: Any) -> Options:
+def task_options(task: Task, /, **changes: Any) -> Options:
     """The task's options with some of them changed."""
     defaults = asdict(task.options)
     for name, value in changes.items():
