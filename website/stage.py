@@ -110,7 +110,6 @@ def stage(build: Path, root: Path = ROOT) -> Path:
         made.page(source, source.relative_to("docs"))
     for name in PROJECT:
         made.page(PurePosixPath(name), project_place(PurePosixPath(name)))
-    shutil.copytree(root / "docs" / "images", build / "docs" / "images")
     config = (root / "mkdocs.yml").read_text(encoding="utf-8")
     config = _ENTRY.sub(
         lambda entry: entry[0] if (build / "docs" / entry["page"]).exists() else "", config

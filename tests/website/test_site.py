@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import http.server
 import importlib.util
+import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -50,14 +53,18 @@ class Addresses(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site. A warning of the builder is an error."""
-    for module in ("zensical", "mkdocstrings_handlers.python"):
+    _require("site", "zensical", "mkdocstrings_handlers.python")
+    return build(tmp_path_factory.mktemp("site") / "build").parent
+
+
+def _require(extra: str, *modules: str) -> None:
+    for module in modules:
         try:
             found = importlib.util.find_spec(module)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            pytest.skip(f"{module} is not installed; it comes with the extra `site`")
-    return build(tmp_path_factory.mktemp("site") / "build").parent
+            pytest.skip(f"{module} is not installed; it comes with the extra `{extra}`")
 
 
 @functools.cache
@@ -85,7 +92,29 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     assert checked > 1000
 
 
+def test_mkdocs_material_makes_the_same_pages_of_the_same_file(site: Path) -> None:
+    _require("dev", "material", "mkdocstrings_handlers.python")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", "material"]
+    quiet = {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+    built = subprocess.run(
+        command, cwd=site.parent, env=os.environ | quiet, capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr
+    other = site.parent / "material"
+    names = [{page.relative_to(one) for page in one.rglob("*.html")} for one in (site, other)]
+    assert names[0] == names[1]
+    for page in ("index.html", "api.html"):
+        assert addresses(other / page).anchors >= {"__search", "__palette_1"}
+    headings = [addresses(one / "api.html").anchors for one in (site, other)]
+    assert {name for name in headings[0] if name.startswith("skipstone.")} <= headings[1]
+    loads_nothing_from_outside(other)
+
+
 def test_nothing_is_loaded_from_outside(site: Path) -> None:
+    loads_nothing_from_outside(site)
+
+
+def loads_nothing_from_outside(site: Path) -> None:
     for page in site.rglob("*.html"):
         found = addresses(page)
         assert [one for one in found.loads if urlsplit(one).scheme not in ("", "data")] == []
@@ -153,6 +182,12 @@ def test_the_navigation_names_every_page() -> None:
     assert {page for page in named if "/" not in page} - pages <= PLANNED
 
 
+def test_pictures_come_from_results() -> None:
+    for page in ROOT.glob("docs/*.md"):
+        for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert picture.startswith("../results/"), f"{page.name} shows {picture}"
+
+
 def test_pages_that_are_not_written_yet_are_left_out(tmp_path: Path) -> None:
     root = tmp_path / "repository"
     shutil.copytree(ROOT / "docs", root / "docs")
@@ -166,13 +201,14 @@ def test_pages_that_are_not_written_yet_are_left_out(tmp_path: Path) -> None:
 
 def test_code_is_staged_as_it_is_and_links_are_moved(tmp_path: Path) -> None:
     root = tmp_path / "repository"
-    (root / "docs" / "images").mkdir(parents=True)
-    (root / "src").mkdir()
+    for folder in ("docs", "src", "results"):
+        (root / folder).mkdir(parents=True)
+    (root / "results" / "c.png").write_bytes(b"a picture")
     (root / "src" / "a.py").write_text("x = [1](2)\n")
     links = "[code](../src/a.py#x) [folder](../src) [page](b.md)\n"
     code = "\n```python\n[kept](../src/a.py)\n```\n"
     (root / "docs" / "index.md").write_text(f"{links}{code}\n<!-- api: a.b c.d -->\n")
-    (root / "docs" / "b.md").write_text("[up](../README.md) ![shot](images/c.png)\n")
+    (root / "docs" / "b.md").write_text("[up](../README.md) ![shot](../results/c.png)\n")
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml"):
         (root / name).write_text("[docs](docs/index.md)\n")
     stage(tmp_path / "build", root)
@@ -182,7 +218,9 @@ def test_code_is_staged_as_it_is_and_links_are_moved(tmp_path: Path) -> None:
     assert "[kept](../src/a.py)" in text
     assert "::: a.b\n\n::: c.d\n" in text
     assert "x = [1](2)" in (staged / "source" / "src" / "a.py.md").read_text()
-    assert (staged / "b.md").read_text() == "[up](project/readme.md) ![shot](images/c.png)\n"
+    moved = "[up](project/readme.md) ![shot](files/results/c.png)\n"
+    assert (staged / "b.md").read_text() == moved
+    assert (staged / "files" / "results" / "c.png").read_bytes() == b"a picture"
     assert (staged / "project" / "readme.md").read_text() == "[docs](../index.md)\n"
 
 
