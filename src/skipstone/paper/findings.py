@@ -23,7 +23,7 @@ _COLUMNS = ["task", *[OURS, _BASELINE, "paper"] * 2, OURS, _BASELINE]
 _CAPTION = (
     "The mean squared error of rollouts on test data, how often a model updates in one, and how "
     "long 1,000 of them take on this machine, 256 at a time. Smaller is better everywhere. The "
-    "columns “paper” are the paper's PC-ODE."
+    "columns “paper” are the paper's PC-ODE; it gives no seconds."
 )
 
 _INTRODUCTION = (

@@ -66,7 +66,7 @@ def balls(page: Page, game: str = "arena") -> list[dict[str, list[float]]]:
 def drag(page: Page, selector: str, by: tuple[float, float]) -> None:
     """Drag a handle by so many widths of the table: with a finger where there is touch."""
     handle = page.locator(selector)
-    handle.scroll_into_view_if_needed()
+    handle.evaluate("one => one.scrollIntoView({ block: 'center', behavior: 'instant' })")
     box = handle.bounding_box()
     table = page.locator("section:not([hidden]) .table").bounding_box()
     assert box is not None
@@ -147,12 +147,17 @@ def test_it_predicts_plays_and_counts_updates(page: Page) -> None:
     page.locator("#arena .play").click()
     page.evaluate(f"async () => {{ while (playground.arena.time < 0.02) await {NEXT_FRAME}; }}")
     assert not page.locator(".ball-handle >> nth=0").is_visible()
+    # What is said follows the time, but is not read aloud before it rests.
+    assert page.locator(".sum").get_attribute("aria-live") == "off"
+    page.evaluate("playground.arena.seek(1)")
+    assert page.locator(".sum").inner_text().startswith("By time 1.0")
     page.evaluate("playground.arena.seek(2.17)")
     page.wait_for_selector("#arena:not(.playing)")
     assert "41 of 41 updates" in page.locator('#arena [data-model="RNN"]').inner_text()
     counted = page.locator('#arena [data-model="PC-ODE"] .tick.lit').count()
     assert counted == tracks[1][1]
     said = page.locator(".sum").inner_text()
+    assert page.locator(".sum").get_attribute("aria-live") == "polite"
     assert said.startswith("By time 2.20, PC-ODE: ")
     assert f"{counted} updates, off by " in said
     page.locator("#arena .again").click()
@@ -200,9 +205,9 @@ def test_the_model_plans_and_the_simulator_plays(page: Page) -> None:
     table = np.array([[ball["position"] for ball in made]])
     closest = float(pocket_distance(play(table, np.array([made[0]["velocity"]])))[0])
     said = page.locator(".status").inner_text()
-    assert f"closest {closest:.2f}" in said
-    assert said.startswith("Pocketed" if closest < POCKET_RADIUS else "Missed")
-    assert f"model {int(closest < POCKET_RADIUS)} of 1" in said
+    assert f"The target came within {closest:.3f} of the corner; 0.17 is in." in said
+    assert said.startswith("Pocketed." if closest < POCKET_RADIUS else "Missed.")
+    assert said.endswith(f"Pocketed so far: model {int(closest < POCKET_RADIUS)} of 1.")
 
 
 def test_a_shot_of_ones_own(page: Page) -> None:
@@ -214,8 +219,43 @@ def test_a_shot_of_ones_own(page: Page) -> None:
     page.locator(".shoot").click()
     page.evaluate("playground.pool.seek(1.73)")
     page.wait_for_selector("#pool:not(.playing)")
-    assert page.locator(".status").inner_text().startswith("Pocketed (closest 0.14")
-    assert "You 1 of 1" in page.locator(".status").inner_text()
+    said = page.locator(".status").inner_text()
+    assert said.startswith("Pocketed. The target came within 0.141 of the corner")
+    assert said.endswith("Pocketed so far: you 1 of 1.")
+
+
+def test_a_shot_ends_the_planning(page: Page) -> None:
+    page.locator("#pool-tab").click()
+    aimed = balls(page, "pool")
+    long = QUICK | {"rollouts": 4000}
+    page.evaluate(f"playground.pool.planner = {long}")
+    page.locator(".plan").click()
+    wait = f"async () => {{{{ while (!({{}})) await {NEXT_FRAME}; }}}}"
+    page.evaluate(wait.format("playground.pool.example.tracks[1].candidates?.length > 2"))
+    page.locator(".shoot").click()
+    page.evaluate(wait.format("playground.pool.example.tracks[1].updates.length > 0"))
+    page.evaluate("playground.pool.seek(1.73)")
+    page.wait_for_selector("#pool:not(.playing)")
+    assert "so far: you" in page.locator(".status").inner_text()
+    assert "model" not in page.locator(".status").inner_text()
+    assert balls(page, "pool") == aimed
+
+
+def test_play_stays_in_sight_on_a_phone(page: Page) -> None:
+    if page.evaluate("innerWidth") > 640:
+        pytest.skip("a phone's screen only")
+    for tab in ("arena", "pool"):
+        page.locator(f"#{tab}-tab").click()
+        page.evaluate(f"document.querySelector('#{tab} .table').scrollIntoView()")
+        box = page.locator(f"#{tab} .play").bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= page.evaluate("innerHeight")
+
+
+def test_the_key_explains_what_is_drawn(page: Page) -> None:
+    # At pool the models are given nothing but the table, before the time that is shown.
+    assert page.locator("#arena .hatch").count() == 1
+    assert page.locator("#pool .hatch").count() == 0
 
 
 def test_tabs_are_chosen_with_keys(page: Page) -> None:

@@ -80,12 +80,12 @@ function setTrack(panel, example, track) {
   Object.assign(panel, { track, ...fillStrip(panel.strip, example, track) });
 }
 
-function makeKey({ labels, models, kind, collisions }) {
+function makeKey({ labels, models, kind, collisions, start, context }) {
   const entries = labels.map((label, ball) => [ball ? "pale" : "ball", label]);
   if (models.length) {
     entries.push(["ring", "something happens"]);
     if (kind !== "film") entries.push(["ghost", "where truth is"]);
-    entries.push(["hatch", "observations a model is given"]);
+    if (context > start) entries.push(["hatch", "observations a model is given"]);
   }
   if (collisions.some((hit) => !hit.wall)) entries.push(["met", "balls collide"]);
   if (collisions.some((hit) => hit.wall)) entries.push(["wall", "a ball meets a wall"]);
@@ -102,7 +102,8 @@ function showCount({ track, count }, lit) {
   const total = track.updates.length;
   const what = track.model ? "update" : "collision";
   const some = [String(lit), ` of ${total} ${what}${total === 1 ? "" : "s"}`];
-  const [number, rest] = total || track.model ? some : ["", "no collisions"];
+  const none = track.model ? "computing" : "no collisions"; // A model that has begun has an update.
+  const [number, rest] = total ? some : ["", none];
   if (count.textContent !== number + rest) count.replaceChildren(element("b", "", number), rest);
 }
 

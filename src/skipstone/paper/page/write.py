@@ -36,11 +36,11 @@ def write_page(
     """Write a page that needs no other file and no network.
 
     `summary` is one paragraph or several; the first stands out. `findings` is the one table that
-    everybody should see: it follows the summary, on the first screen. Empty sections are left out.
+    everybody should see: it follows the first paragraph. Empty sections are left out.
     `playground` is a page beside this one to link to. The footer shows `about`: where the numbers
     come from (version, commit, machine, date, command).
     """
-    paragraphs = [summary] if isinstance(summary, str) else summary
+    first, *others = [summary] if isinstance(summary, str) else summary
     sections = {
         "watch": ("Watch", _viewer(examples, playground) if examples else ""),
         "results": ("Results", "\n".join(table.html() for table in tables)),
@@ -51,8 +51,9 @@ def write_page(
     page = Template(page_asset("page.html")).substitute(
         title=escape(title),
         style=palette() + page_asset("page.css"),
-        summary="\n".join(f"<p>{escape(text)}</p>" for text in paragraphs),
+        summary=_paragraphs([first]),
         findings=findings.html() if findings else "",
+        details=_paragraphs(others),
         contents="\n".join(f'<a href="#{name}">{head}</a>' for name, (head, _) in shown.items()),
         sections="\n".join(_section(name, *section) for name, section in shown.items()),
         about="\n".join(
@@ -91,6 +92,11 @@ def embedded_json(content: Any) -> str:
     """JSON that is safe between script tags: no text in it can end the script."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    words = "\n".join(f"<p>{escape(text)}</p>" for text in texts)
+    return f'<div class="summary">\n{words}\n</div>' if words else ""
 
 
 def _section(name: str, title: str, content: str) -> str:

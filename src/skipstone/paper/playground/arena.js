@@ -56,7 +56,7 @@ class Arena extends Player {
       if (this.example === example) this.renew(example, this.time);
     }
     this.busy = false;
-    this.tell();
+    this.show();
   }
 
   rewind() {
@@ -81,6 +81,7 @@ class Arena extends Player {
     if (!this.chart) return;
     this.looks ??= this.readLooks();
     drawChart(this.chart, this.example, this.time, this.looks);
+    this.tell();
   }
 
   readLooks() {
@@ -90,10 +91,7 @@ class Arena extends Player {
 
   pause() {
     super.pause();
-    if (this.example) {
-      this.show();
-      this.tell();
-    }
+    if (this.example) this.show();
   }
 
   showHorizon() {
@@ -103,20 +101,16 @@ class Arena extends Player {
     this.slider.setAttribute("aria-valuetext", text);
   }
 
-  seek(time) {
-    super.seek(time);
-    if (this.frame === null) this.tell();
-  }
-
-  // Updates and errors in words, at the start those of the end. A live region: told at rest only.
+  // Updates and errors in words, at the start those of the end. Read aloud at rest only.
   tell() {
     const now = this.time || this.example.end;
+    this.sum.setAttribute("aria-live", this.frame === null ? "polite" : "off");
     const at = countUntil(this.example.moments, now) - 1;
     const parts = this.example.tracks
       .filter(({ errors }) => errors)
       .map(({ model, errors, updates }) => {
         const count = countUntil(updates, now);
-        return `${model}: ${count} updates, off by ${errors[at].toPrecision(2)}`;
+        return `${model}: ${count} updates, off by ${errors[at].toFixed(3)}`;
       });
     setText(this.sum, parts.length ? `By time ${now.toFixed(2)}, ${parts.join("; ")}.` : "");
   }

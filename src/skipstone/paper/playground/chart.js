@@ -2,7 +2,7 @@
 
 const LOWEST = 1e-4;
 const HIGHEST = 1;
-const EDGE = { left: 54, right: 8, top: 8, bottom: 24 };
+const EDGE = { left: 54, right: 12, top: 8, bottom: 28 };
 const GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1];
 
 // Lines of all models: pale for all that was computed, strong until now.
@@ -24,7 +24,7 @@ function drawChart(canvas, example, time, looks) {
     });
     pen.fillText(String(error), EDGE.left - 6, y(error));
   }
-  drawTimes(pen, example, x, height - EDGE.bottom / 2);
+  drawTimes(pen, example, x, height - EDGE.bottom / 3);
   const touch = { stroke: looks.soft, width: 1.2, dash: [3, 3] };
   paintShape(pen, touch, () => {
     pen.moveTo(EDGE.left, y(example.radius));

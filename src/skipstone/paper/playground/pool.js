@@ -69,7 +69,10 @@ class Pool extends Player {
     this.setup.attach(this.panels[0].stage);
     this.setup.set(scene.start);
     this.buttons = [".shoot", ".plan", ".fresh"].map(find);
-    this.buttons[0].addEventListener("click", () => this.shoot("you"));
+    this.buttons[0].addEventListener("click", () => {
+      if (this.planning) this.changed(); // The visitor was faster.
+      this.shoot("you");
+    });
     this.buttons[1].addEventListener("click", () => this.plan());
     this.buttons[2].addEventListener("click", () => this.fresh());
     find(".again").addEventListener("click", () => this.rewind());
@@ -95,6 +98,7 @@ class Pool extends Player {
   changed() {
     this.pause();
     this.stop();
+    this.planning = false;
     this.renew(this.makeExample(), 0);
     this.say("Aim by dragging the arrow, then shoot; or let the model plan.");
     this.stop = inSlices(this.compute(this.example));
@@ -137,6 +141,7 @@ class Pool extends Player {
     this.pause();
     this.stop();
     this.seek(0);
+    this.planning = true;
     this.stop = inSlices(this.search(this.example), () => this.show());
   }
 
@@ -159,6 +164,7 @@ class Pool extends Player {
     this.renew(planned, 0);
     yield* this.compute(planned, candidates.map((one) => ({ ...one, strength: one.strength / 2 })));
     this.planned = best;
+    this.planning = false;
     this.shoot("model");
   }
 
@@ -169,13 +175,14 @@ class Pool extends Player {
 
   finish() {
     const { who, distance, won } = this.result;
-    const near = `closest ${distance.toFixed(2)}, ${this.scene.pocket[2]} is in`;
-    const expected = who === "model" ? `; it had imagined ${this.planned.distance.toFixed(2)}` : "";
+    const near = `The target came within ${distance.toFixed(3)} of the corner; ${this.scene.pocket[2]} is in.`;
+    const expected = who === "model" ? ` The model had imagined ${this.planned.distance.toFixed(3)}.` : "";
     this.score[who][0] += won;
     this.score[who][1] += 1;
-    const [you, model] = ["you", "model"].map((one) => this.score[one].join(" of "));
+    const shots = Object.entries(this.score).filter(([, [, all]]) => all);
+    const score = shots.map(([one, [sunk, all]]) => `${one} ${sunk} of ${all}`).join(", ");
     this.result = null;
-    this.say(`${won ? "Pocketed" : "Missed"} (${near}${expected}). You ${you}, model ${model}.`);
+    this.say(`${won ? "Pocketed" : "Missed"}. ${near}${expected} Pocketed so far: ${score}.`);
   }
 
   show() {
