@@ -50,6 +50,8 @@ def test_several_are_named_at_once() -> None:
         ("compare t.csv --time t --values x --out o", "lightning"),
         ("train lines rnn --runs o", "lightning"),
         ("train lines odernn --runs o", "torchdiffeq"),
+        ("train lines cfc --runs o", "ncps"),
+        ("fit t.csv --time t --values x --out o --model cfc", "ncps"),
         ("grid --task lines --model rnn --model latentode --runs o", "torchdiffeq"),
         ("grid --task lines --model rnn --runs o --ray localhost:1", "ray"),
         ("show circles --out o.png", "matplotlib"),

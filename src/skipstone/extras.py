@@ -14,6 +14,7 @@ EXTRAS = {
     "imageio": "plot",
     "imageio_ffmpeg": "plot",
     "ray": "ray",
+    "ncps": "peers",
 }
 """Modules that only some of the package needs, and the extra that installs each."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def test_overwrite_starts_over_and_keeps_what_is_not_the_runs(
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(InvalidInput, match="not empty and not a run"):
         fit(fresh(data), data, folder=tmp_path / "other", overwrite=True, **OPTIONS)
+
+
+def test_what_cannot_be_trained_does_not_remove_a_former_run(
+    data: Sequences, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fit(fresh(data), data, folder=tmp_path, **OPTIONS)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    again: dict[str, Any] = {"folder": tmp_path, "seed": 2, "overwrite": True, **OPTIONS}
+    with pytest.raises(InvalidInput, match=r"told about its training.*`object`, got `int`"):
+        fit(fresh(data), data, data={"job": 3}, **again)
+    monkeypatch.setattr(RNN, "needs", ("torchdiffeq",))
+    for missing, extra in (("lightning", "train"), ("torchdiffeq", "ode")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            with pytest.raises(InvalidInput, match=rf"not installed.*skipstone\[{extra}\]"):
+                fit(fresh(data), data, **again)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert run.config["seed"] == 0
 
 
 def test_only_the_first_process_overwrites(

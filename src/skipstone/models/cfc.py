@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from skipstone.extras import require_installed
 from skipstone.models.arithmetic import observation_inputs, with_inputs
 from skipstone.models.config import ModelConfig
 from skipstone.models.images import decoder_of, encoder_of
@@ -23,6 +24,9 @@ from skipstone.models.typing import (
     State,
 )
 
+NEEDS = ("ncps",)
+"""Modules that bring the cell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CfCConfig(ModelConfig):
@@ -35,6 +39,7 @@ class CfC(EvenModel[CfCConfig]):
 
     Config: ClassVar[type[CfCConfig]] = CfCConfig
     title: ClassVar[str] = "CfC"
+    needs: ClassVar[tuple[str, ...]] = NEEDS
 
     def __init__(self, config: CfCConfig):
         super().__init__(config)
@@ -73,11 +78,7 @@ class CfC(EvenModel[CfCConfig]):
 
 
 def _cell(hidden: int) -> Any:
-    try:
-        from ncps.torch import CfCCell
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "CfC has its cell from ncps, which is not installed. "
-            "Run: pip install 'skipstone[peers]'"
-        ) from None
+    require_installed(*NEEDS)
+    from ncps.torch import CfCCell
+
     return CfCCell(hidden, hidden, backbone_units=hidden)

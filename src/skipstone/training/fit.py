@@ -38,6 +38,7 @@ from skipstone.errors import (
     require_number,
     require_seed,
 )
+from skipstone.extras import require_installed
 from skipstone.files import as_path, remove_file
 from skipstone.locks import locked
 from skipstone.models.base import Model, require_model, require_sequences
@@ -113,6 +114,9 @@ def fit(
             validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
         options = {"accelerator": device, "devices": devices, "precision": precision}
         objective = Objective(train, recipe, seed, window)
+        # Before a former run is removed.
+        require_lightning()
+        require_installed(*model.needs)
         require_free(run.folder)
         first = is_first_process(devices)
         with locked(run.folder, "train in") if first else nullcontext():
@@ -230,7 +234,6 @@ def _train(
     show: Progress,
 ) -> None:
     """Run the loop, and write weights and result when it is done."""
-    require_lightning()
     import lightning
 
     from skipstone.training.trainee import Trainee, tensorboard

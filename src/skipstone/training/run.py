@@ -205,6 +205,8 @@ def require_free(folder: Path) -> None:
 def start_folder(folder: Path, config: dict[str, Any], overwrite: bool) -> None:
     """Make a folder a run of this configuration, unless it already is one."""
     require_free(folder)
+    # Before a former run is removed.
+    require_schema(config, TrainingRecord, "what a run is told about its training")
     if (folder / CONFIG).is_file():
         if overwrite:
             _clear(folder)
@@ -215,7 +217,6 @@ def start_folder(folder: Path, config: dict[str, Any], overwrite: bool) -> None:
             )
         else:
             return
-    require_schema(config, TrainingRecord, "what a run is told about its training")
     write_sealed(folder / CONFIG, config)
 
 
