@@ -17,6 +17,9 @@ ROOT = Path(__file__).parent.parent
 PROJECT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages beside docs/, which are part of the site."""
 
+STYLE = Path(__file__).with_name("site.css")
+"""The site's own style, beside its theme's."""
+
 COPIED = {".png", ".gif", ".mp4", ".svg", ".html", ".json", ".csv"}
 """Suffixes of files that are copied as they are; other files become pages."""
 
@@ -110,6 +113,7 @@ def stage(build: Path, root: Path = ROOT) -> Path:
         made.page(source, source.relative_to("docs"))
     for name in PROJECT:
         made.page(PurePosixPath(name), project_place(PurePosixPath(name)))
+    shutil.copyfile(STYLE, build / "docs" / STYLE.name)
     config = (root / "mkdocs.yml").read_text(encoding="utf-8")
     config = _ENTRY.sub(
         lambda entry: entry[0] if (build / "docs" / entry["page"]).exists() else "", config
