@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scripted import measured
 
 from skipstone.paper.findings import findings_of, findings_table, summary_of
+from skipstone.paper.measured import Measured
 
 
 def test_the_pcode_stands_beside_the_rnn_and_the_paper(tmp_path: Path) -> None:
@@ -33,6 +35,24 @@ def test_the_pcode_stands_beside_the_rnn_and_the_paper(tmp_path: Path) -> None:
     said = summary_of(findings_of(runs))[0]
     assert "2 to 8 times fewer updates" in said
     assert "0.8 to 3 times the RNN's, and below the paper's in 1 of 2 rows." in said
+
+
+def test_a_wider_pcode_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(run: Measured) -> int:
+        return 192 if run.model == "PC-ODE" and run.task != "shots" else 128
+
+    monkeypatch.setattr(Measured, "hidden", property(hidden))
+    runs = [
+        measured(tmp_path, model, task)
+        for task in ("billiards1d", "billiards2d", "shots")
+        for model in ("PC-ODE", "RNN")
+    ]
+    table = findings_table(findings_of(runs))
+    assert table is not None
+    told = "On billiards1d and billiards2d the PC-ODE has 192 units, the RNN 128."
+    assert table.caption.endswith(told)
+    assert "than an RNN trained as long." in summary_of(findings_of(runs))[0]
+    assert "same size" in summary_of(findings_of(runs[-2:]))[0]
 
 
 def test_without_a_comparison_there_is_still_an_introduction(tmp_path: Path) -> None:

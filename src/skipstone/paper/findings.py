@@ -97,8 +97,9 @@ def summary_of(findings: Sequence[Finding]) -> list[str]:
         return [_INTRODUCTION, _SOURCE]
     fewer = [1 / one.ratio("updates") for one in findings]
     errors = [one.ratio("sample_mse") for one in findings]
+    alike = "trained as long" if _sizes(findings) else "of the same size and budget"
     said = (
-        f"It takes {_range(fewer)} times fewer updates than an RNN of the same size and budget. "
+        f"It takes {_range(fewer)} times fewer updates than an RNN {alike}. "
         f"Its error is {_range(errors)} times the RNN's"
     )
     beaten = [one.beats_paper for one in findings if one.beats_paper is not None]
@@ -109,7 +110,22 @@ def summary_of(findings: Sequence[Finding]) -> list[str]:
 def findings_table(findings: Sequence[Finding]) -> TableCard | None:
     """The PC-ODE beside the RNN and the paper: error, updates and seconds."""
     rows = [one.row() for one in findings]
-    return TableCard("What was found", _CAPTION, _COLUMNS, rows, _GROUPS) if rows else None
+    caption = _CAPTION + _sizes(findings)
+    return TableCard("What was found", caption, _COLUMNS, rows, _GROUPS) if rows else None
+
+
+def _sizes(findings: Sequence[Finding]) -> str:
+    """Where a PC-ODE has other units than the RNN, and how many; nothing where none has."""
+    tasks: dict[tuple[int, int], dict[str, None]] = {}
+    for one in findings:
+        sizes = one.ours[0].hidden, one.theirs[0].hidden
+        if len(set(sizes)) > 1:
+            tasks.setdefault(sizes, {})[one.ours[0].task] = None
+    return "".join(
+        f" On {' and '.join(', '.join(named).rsplit(', ', 1))} the PC-ODE has {ours} units, the "
+        f"RNN {theirs}."
+        for (ours, theirs), named in tasks.items()
+    )
 
 
 def _seconds(runs: Sequence[Measured]) -> str:

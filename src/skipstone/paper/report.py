@@ -114,7 +114,7 @@ _COSTS_CAPTION = (
     "milliseconds on the machine below. “Updates at the RNN's error” is how many a PC-ODE needs to "
     "be as exact as an RNN, both trained with the smaller budget of the figure “Error against mean "
     "step”; “–” is out of reach, “<” fewer than were tried. All models of a task have the same "
-    "number of units and training steps."
+    "number of training steps. A PC-ODE, which updates less often, may have more units."
 )
 
 
