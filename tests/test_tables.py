@@ -257,3 +257,25 @@ def test_stamps_that_floats_cannot_tell_apart_are_refused() -> None:
     table = frame("polars", {"t": [NOW, 2 * NOW, 2 * NOW + 1], "x": [1.0, 2.0, 3.0]})
     with pytest.raises(InvalidInput, match=re.escape("row 2 has 3400000000000000001, which a flo")):
         Sequences.from_table(table, time="t", values="x")
+
+
+def test_integers_of_128_bits_are_times_like_others() -> None:
+    def table(first: int) -> pl.DataFrame:
+        times = pl.Series([first + 5 * step for step in range(3)], dtype=pl.Int128)
+        return pl.DataFrame({"t": times, "x": [1.0, 2.0, 3.0]})
+
+    read = Sequences.from_table(table(1_700_000_000_000_000_000), time="t", values=["x"])
+    assert read.times.tolist() == [[0.0, 5.0, 10.0]]
+    for first in (10**25, -(10**25)):
+        with pytest.raises(InvalidInput, match=r"integer times must be below 2\*\*63; got 100000"):
+            Sequences.from_table(table(first), time="t", values=["x"])
+
+
+def test_ids_that_cannot_be_compared_are_explained() -> None:
+    columns: dict[str, Any] = {"t": [1, 2], "x": [1.0, 2.0]}
+    frame = pl.DataFrame({**columns, "id": [[1], [2]]})
+    with pytest.raises(InvalidInput, match=r"ids must be texts, numbers or moments; column 'id'"):
+        Sequences.from_table(frame, id="id", time="t", values=["x"])
+    nullable = pd.DataFrame({**columns, "id": pd.array([1, None], dtype="Int64")})
+    with pytest.raises(InvalidInput, match="each row must have an id; row 1 has none"):
+        Sequences.from_table(nullable, id="id", time="t", values=["x"])

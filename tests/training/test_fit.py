@@ -311,7 +311,7 @@ def test_a_flipped_bit_in_a_checkpoint_is_not_trained_on(
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"checkpoint\.safetensors must be .* checksum differs"):
+    with pytest.raises(InvalidInput, match=r"checkpoint\.safetensors must be .* differs\. Copy"):
         fit(fresh(RNN, data), data, folder=tmp_path / "run", **OPTIONS)
 
 

@@ -113,5 +113,5 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _damaged(path: Path, reason: object) -> InvalidInput:
     return InvalidInput(
         f"{path} must be a safetensors file as skipstone wrote it; it was cut short, edited or "
-        f"replaced: {reason}."
+        f"replaced: {reason}. Copy it again; without a checkpoint a training starts over."
     )

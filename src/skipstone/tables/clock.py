@@ -221,12 +221,13 @@ def read_stamps(series: nw.Series[Any]) -> tuple[Shaped[np.ndarray, " rows"], Cl
     if dtype.is_float():
         return series.to_numpy().astype(np.float64), Clock()
     if dtype.is_integer():
-        numbers = series.to_numpy()
-        if numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
+        # Some libraries have integers of 128 bits, which numpy has not.
+        furthest = max(map(abs, (series.min(), series.max()))) if len(series) else 0
+        if furthest > np.iinfo(np.int64).max:
             raise InvalidInput(
-                f"integer times must be below 2**63; got {numbers.max()}. Subtract a start first."
+                f"integer times must be below 2**63; got {furthest}. Subtract a start first."
             )
-        return numbers.astype(np.int64), Clock("integer")
+        return series.cast(nw.Int64).to_numpy().astype(np.int64), Clock("integer")
     if isinstance(dtype, nw.Date):
         days = series.to_numpy().astype("datetime64[D]")
         return days.astype(np.int64), Clock("date", tick="D", unit="D")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -45,17 +46,26 @@ def group_rows(table: nw.DataFrame[Any], id: str | None) -> Rows:
     column = table[id]
     number: dict[Any, int] = {}
     names = column.to_list()
-    missing = column.is_null().to_numpy() | np.array([name != name for name in names], dtype=bool)
+    missing = column.is_null().to_numpy() | np.array([_is_nan(name) for name in names], dtype=bool)
     if missing.any():
         raise InvalidInput(
             f"each row must have an id; row {missing.argmax()} has none in column {id!r}. Drop it, "
             "or fill it in."
         )
-    codes = np.fromiter(
-        (number.setdefault(name, len(number)) for name in names), dtype=np.int64, count=len(names)
-    )
+    try:
+        given = (number.setdefault(name, len(number)) for name in names)
+        codes = np.fromiter(given, dtype=np.int64, count=len(names))
+    except TypeError:
+        raise InvalidInput(
+            f"ids must be texts, numbers or moments; column {id!r} holds {column.dtype}. Make one "
+            "text of what tells sequences apart."
+        ) from None
     row = codes.argsort(kind="stable")
     return Rows(row, codes[row], as_ids(number))
+
+
+def _is_nan(name: Any) -> bool:
+    return isinstance(name, Number) and bool(name != name)
 
 
 def read_times(table: nw.DataFrame[Any], time: str, rows: Rows) -> nw.Series[Any]:

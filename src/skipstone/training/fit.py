@@ -114,10 +114,7 @@ def fit(
             validation = fixed_windows(validation, window, VALIDATION_SEQUENCES)
         options = {"accelerator": device, "devices": devices, "precision": precision}
         objective = Objective(train, recipe, seed, window)
-        # Before a former run is removed.
-        require_lightning()
-        require_installed(*model.needs)
-        require_free(run.folder)
+        _require_possible(model, run.folder)
         first = is_first_process(devices)
         with locked(run.folder, "train in") if first else nullcontext():
             start_folder(run.folder, config, overwrite and first)
@@ -140,6 +137,13 @@ def _checked(model: Any, recipe: Any, overwrite: Any, progress: Any) -> Recipe:
         rule = "progress must be True, False or what shows it"
         require_function(rule, progress, "what", "share", "details")
     return recipe
+
+
+def _require_possible(model: Model[Any], folder: Path) -> None:
+    """Raise for what would end a training that begins here, before a former one is removed."""
+    require_lightning()
+    require_installed(*model.needs)
+    require_free(folder)
 
 
 def _config(model: Model[Any], recipe: Recipe, **more: Any) -> dict[str, Any]:
