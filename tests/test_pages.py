@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
 from pathlib import Path
+from typing import Any, cast
 
 import platformdirs
 import pytest
+import typer
 
 from pages import ROOT, python_blocks, run_markdown_blocks, shape_of
+from skipstone.cli import app
 from skipstone.models.registry import MODELS
 from skipstone.paper.tasks import TASKS
 
@@ -43,6 +48,39 @@ def test_examples_run_as_written(
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https:)([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The commands of a page's indented blocks, without comments and settings of the shell."""
+    lines = re.findall(r"^    (\S.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [shlex.split(re.sub(r"^([A-Z_]+=\S+ )+", "", line), comments=True) for line in lines]
+    return [each for each in words if each and "…" not in each]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=str)
+def test_commands_exist_with_their_options(page: Path) -> None:
+    # They are parsed, not run: some take hours.
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    group = typer.main.get_command(app)
+    for program, *words in commands(page):
+        if program == "skipstone":
+            words = words[2:] if words[0] == "--import" else words
+            context = group.make_context(program, [], resilient_parsing=True)
+            found = cast(Any, group).get_command(context, words[0])
+            assert found is not None, words
+            found.make_context(words[0], words[1:], parent=context).close()
+        elif program == "make":
+            assert words[0] in targets, words
+        elif program.endswith("python") and words[0] == "-m":
+            assert importlib.util.find_spec(words[1]) is not None, words
+        elif program.endswith("python"):
+            assert (ROOT / words[0]).exists(), words
+
+
+def test_commands_of_pages_are_found() -> None:
+    found = [words[0] for page in PAGES for words in commands(page)]
+    assert found.count("skipstone") > 20
+    assert found.count("make") > 5
 
 
 def test_the_index_names_every_page() -> None:

@@ -65,6 +65,8 @@ def test_the_page_says_what_its_models_were_trained_on(page_file: Path) -> None:
     assert f"a set of {balls['trajectories']:,}: two balls" in text
     assert f"a set of {shots['trajectories']:,}: both balls at rest" in text
     assert "a speed from 0.5 to 2" in text
+    sizes = [model["config"]["hidden"] for model in embedded(page_file)["arena"]["models"]]
+    assert "The PC-ODE has {} units, the RNN has {} units.".format(*sizes) in text
 
 
 def test_scripts_are_a_few_kilobytes() -> None:

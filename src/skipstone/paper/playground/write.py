@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from skipstone.errors import InvalidInput
 from skipstone.files import write_text
 from skipstone.models.base import Model
-from skipstone.models.registry import kind_of, title_of
+from skipstone.models.registry import find_kind, kind_of, title_of
 from skipstone.models.storage import WEIGHTS
 from skipstone.paper.jobs import varied
 from skipstone.paper.page.write import embedded_json, page_asset, palette
@@ -103,6 +103,7 @@ def write_playground(path: Path, players: Players) -> None:
         controls=page_asset("controls.html"),
         ahead=BILLIARDS_2D.options.observations - CONTEXT,
         context=CONTEXT,
+        units=", the ".join(_units(run) for run in players.arena),
         ball_trajectories=f"{balls['trajectories']:,}",
         shot_trajectories=f"{shots['trajectories']:,}",
         slowest=f"{SPEEDS[0]:g}",
@@ -117,6 +118,11 @@ def write_playground(path: Path, players: Players) -> None:
 
 def _asset(name: str) -> str:
     return files("skipstone.paper.playground").joinpath(name).read_text(encoding="utf-8")
+
+
+def _units(run: Run) -> str:
+    model = run.config["model"]
+    return f"{title_of(find_kind(model['kind']))} has {model['hidden']} units"
 
 
 def _arena_scene() -> dict[str, Any]:
