@@ -11,7 +11,6 @@ Trials that the file already has, of the same code and number of steps, are not 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,7 +22,8 @@ import numpy as np
 import torch
 
 from skipstone import PCODE, RNN, Recipe, Sequences, fit
-from skipstone.records import write_json
+from skipstone.files import read_bytes
+from skipstone.records import parse_json, write_json
 from skipstone.training.run import provenance
 
 OBSERVATIONS = 60
@@ -139,7 +139,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/hopper.json"))
     given = parser.parse_args()
     about = {"steps": given.steps, **provenance()}
-    known = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
+    known = parse_json(read_bytes(given.out), str(given.out)) if given.out.exists() else {}
     same = all(known.get(name) == about[name] for name in ("steps", "commit"))
     trials: list[dict[str, Any]] = known["trials"] if known and same else []
     done = {

@@ -21,8 +21,9 @@ import torch
 
 from skipstone import PCODE, RNN, Recipe, load_task
 from skipstone.evaluation.rollouts import roll_out_all
+from skipstone.files import read_bytes
 from skipstone.paper.presets import preset_for
-from skipstone.records import write_json
+from skipstone.records import parse_json, write_json
 from skipstone.training.objective import Objective
 from skipstone.training.recipe import OPTIMIZERS
 from skipstone.training.run import provenance
@@ -133,7 +134,7 @@ def main() -> None:
     torch.set_num_threads(1)
     options = {k: json.loads(v) for k, v in (each.split("=", 1) for each in given.set)}
     found = race(given.task, given.steps, options)
-    known = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
+    known = parse_json(read_bytes(given.out), str(given.out)) if given.out.exists() else {}
     given.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(given.out, {**known, given.task: found})
     print(f"ratio {found['ratio']}")

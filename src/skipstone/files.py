@@ -31,6 +31,8 @@ def as_path(name: str, given: Any) -> Path:
     require_kind(f"{name} must be a path, a text or a Path", given, (str, os.PathLike))
     path = os.fspath(given)
     require_kind(f"{name} must be a path, a text or a Path", path, str)
+    if not path:
+        raise InvalidInput(f'{name} must be a path; got an empty text. Write "." for this folder.')
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -18,6 +18,9 @@ from skipstone.models.base import Model
 
 NANOSECOND = 10**9
 
+# That units differ is said, too; here the limits are what is asked about.
+pytestmark = pytest.mark.filterwarnings("ignore:observations of the context are")
+
 
 def in_nanoseconds() -> Sequences:
     """Observations every second, in nanoseconds since 1970."""
@@ -53,7 +56,7 @@ def test_a_rollout_in_the_wrong_unit_ends_with_a_warning(
     with path_taken(), torch.inference_mode(), pytest.warns(UserWarning, match="20 updates") as w:
         path = model.rollout(context, until)
     assert "unit of time is 1, and `until` is up to 6e+10 of them after the context" in str(
-        w[0].message
+        w[-1].message
     )
     assert path.status.tolist() == [Status.MAX_UPDATES]
     assert path.num_updates.tolist() == [few]
@@ -115,3 +118,17 @@ def test_steps_of_any_length_end_where_the_rollout_does() -> None:
     context = random_batch(1, [4], irregular=False, dtype=torch.float32)
     model = in_seconds(RNN)
     assert model.rollout(context, 99.0, step=1e300).knots.shape == (1, 1)
+
+
+@pytest.mark.parametrize("kind", [PCODE, RNN, LatentODE])
+def test_a_context_in_another_unit_is_noticed(kind: Any) -> None:
+    """Its rollout would end, and be about a thousandth of the time that was asked for."""
+    model = in_seconds(kind)
+    times, values = torch.arange(4.0, dtype=torch.float64)[None], torch.zeros(1, 4, 2)
+    for factor, wrong in ((1e-4, True), (0.01, False), (1.0, False), (100.0, False), (1e4, True)):
+        context = Sequences(times * factor, values)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            model.rollout(context, until=float(context.ends[0]) + factor, max_updates=5)
+        said = any("in the same unit" in str(each.message) for each in found)
+        assert said == wrong

@@ -18,6 +18,7 @@ from skipstone.calibration import Calibration
 from skipstone.checking import as_times
 from skipstone.errors import InvalidInput, require_kind
 from skipstone.files import as_path
+from skipstone.models import limits
 from skipstone.models.config import ModelConfig, config_of
 from skipstone.models.controls import Drive
 from skipstone.models.learning import Draws, Losses
@@ -201,9 +202,10 @@ class Model(nn.Module, ABC, Generic[_Config]):
 
     def prepare_context(self, context: Sequences) -> Sequences:
         """The last `num_context` observations of a context, prepared; a warning if there are more,
-        which nobody reads."""
+        which nobody reads, or if they seem to be in another unit of time."""
         count = self.config.num_context
         prepared = self.prepare(context, count)
+        limits.warn_of_unit(prepared, self.config.time_unit, stacklevel=4)
         if prepared.mask.shape[1] == count:
             return prepared
         warnings.warn(

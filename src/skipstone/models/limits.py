@@ -18,6 +18,11 @@ MOST_STEPS = 1_000_000
 """Steps of a solver in one integration."""
 
 
+OTHER_UNIT = 1_000.0
+"""Factor between the observations of a context and a model's unit of time from which they are
+hardly in the same unit: neighbouring ones, such as milli and micro, differ by as much."""
+
+
 def describe_unit(unit: float, clock: Clock) -> str:
     """A model's unit of time for people: `0.5 s`, or a number where times are numbers."""
     return f"{unit:g} {clock.unit}".strip()
@@ -42,5 +47,23 @@ def warn_of_limit(
         f"{describe_unit(unit, clock)}, and `until` is up to {float(spans.max()):.3g} of them "
         f"after the context{counted}. Are the data's times in the unit of those it was built for? "
         "If so, allow more: max_updates=...",
+        stacklevel=stacklevel + 1,
+    )
+
+
+def warn_of_unit(context: Sequences, unit: float, stacklevel: int) -> None:
+    """Warn where the observations of a context are far closer together, or far wider apart, than a
+    model's unit of time: a rollout would end, and be wrong all the same."""
+    gaps = context.times.detach().diff(dim=1)[context.mask[:, 1:]] / unit
+    if len(gaps) == 0:
+        return
+    least, most = float(gaps.amin()), float(gaps.amax())
+    if most * OTHER_UNIT > 1 and least < OTHER_UNIT:
+        return
+    warnings.warn(
+        f"observations of the context are {least * unit:.3g} to {most * unit:.3g} apart, and the "
+        f"model's unit of time, about the time between those it was built for, is "
+        f"{describe_unit(unit, context.clock)}. Are they in the same unit? If not, convert the "
+        "times; if so, train on data that are observed like these.",
         stacklevel=stacklevel + 1,
     )

@@ -137,15 +137,15 @@ def compare(
     from rich.console import Console
 
     from skipstone.console import text_table
-    from skipstone.own_data.comparing import compare_models
+    from skipstone.own_data.comparing import compare_models, plans_of
     from skipstone.own_data.tablefiles import require_table_library
     from skipstone.own_data.trainings import TableTraining
 
-    require_installed("lightning")
-    require_table_library(table)
-    require_writable(out)
     options = {name: given[-1] for name, given in parse_options(option).items()}
     plan = TableTraining(steps=steps, horizon=horizon, seed=seed, options=options)
+    plans_of(model or (), plan)  # Their checks, before the table is read.
+    require_table_library(table)
+    require_writable(out)
     columns = _columns(time, values, id, controls, duplicates)
     settings = {"device": device, "progress": not quiet, "overwrite": overwrite}
     with stoppable():

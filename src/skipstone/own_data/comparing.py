@@ -42,6 +42,14 @@ class Comparison:
     notes: list[str]
 
 
+def plans_of(models: Sequence[str], plan: TableTraining) -> list[TableTraining]:
+    """A checked training for each model, or for those that are compared by default."""
+    plans = [_plan_of(name, plan) for name in models or COMPARED]
+    for each in plans:
+        each.check()
+    return plans
+
+
 def compare_models(
     data: Sequences,
     columns: TableColumns,
@@ -51,9 +59,7 @@ def compare_models(
     **settings: Any,
 ) -> Comparison:
     """Train each model in a folder below `root`, and measure all on the same unseen data."""
-    plans = [_plan_of(name, plan.for_table(data)) for name in models or COMPARED]
-    for each in plans:
-        each.check()
+    plans = plans_of(models, plan.for_table(data))
     rest, test = keep_apart(data, plans[0].window, plan.seed, TEST)
     train, validation = keep_apart(rest, plans[0].window, plan.seed)
     test = plans[0].cut(test)

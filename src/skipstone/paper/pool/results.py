@@ -46,6 +46,14 @@ SHOT_PICTURE, SHOT_ANIMATION = "shot.png", "shot.gif"
 """Files about one planned shot."""
 
 
+def _plays(run: Run) -> bool:
+    """Whether a run is a finished one on shots. One that cannot be read was not asked for."""
+    try:
+        return run.finished and _task_of(run) == SHOTS.name
+    except InvalidInput:
+        return False
+
+
 def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]:
     """The runs in these folders, by the names of their models.
 
@@ -54,8 +62,7 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
     if folders:
         runs = [Run(folder) for folder in folders]
     else:
-        finished = ([run for run in list_runs(place) if run.finished] for place in places)
-        found = ([run for run in runs if _task_of(run) == SHOTS.name] for runs in finished)
+        found = ([run for run in list_runs(place) if _plays(run)] for place in places)
         runs = next(filter(None, found), [])
     if not runs:
         raise InvalidInput(
