@@ -2,7 +2,7 @@
 
 const FINE = 4; // Moments for each interval between observations.
 const SECONDS_PER_TIME = 2.6; // How long a unit of time takes to play.
-const SLICE = 6; // Milliseconds of each frame that long computations may take.
+const SLICE = 4; // Milliseconds of each frame that long computations may take.
 
 // Run a generator a few milliseconds per frame, so that frames keep coming, and paint once in each.
 // Returns how to stop it.

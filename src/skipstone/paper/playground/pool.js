@@ -18,7 +18,7 @@ function beforeShot(model, scene, table, shot) {
   return [context, { times: [scene.spacing], values: [[0, 0]] }];
 }
 
-// Imagine a shot. Yields after every update; returns the imagined path and how close it comes.
+// Imagine a shot. Yields often; returns the imagined path and how close it comes.
 function* imagine(model, scene, table, shot) {
   const [context, controls] = beforeShot(model, scene, table, shot);
   const until = scene.ahead * scene.spacing;
@@ -26,7 +26,11 @@ function* imagine(model, scene, table, shot) {
   while (!rollout.done) yield rollout.step();
   const observed = Array.from({ length: scene.ahead }, (_, i) => Math.min(until, (i + 1) * scene.spacing));
   const times = [...rollout.knots, ...observed].sort((a, b) => a - b);
-  const rows = times.map((time) => (time > 0 ? rollout.at(time) : table.flat()));
+  const rows = [];
+  for (const time of times) {
+    rows.push(time > 0 ? rollout.at(time) : table.flat());
+    yield;
+  }
   const target = rows.map((row) => minus(row.slice(2 * TARGET), scene.pocket));
   const ways = target.slice(1).map((end, i) => closestOnWay(target[i], minus(end, target[i])));
   return { shot, rows, updates: rollout.knots.length, distance: Math.min(...ways) };
