@@ -101,8 +101,8 @@ LEARNING_RATES = {"pixels2d": 2e-3}
 """Learning rates of the `cpu` preset, where they are not the default."""
 
 DATA: dict[str, dict[str, Any]] = {"pixels2d": {"trajectories": 60_000, "test": 0.02}}
-"""Options of tasks in the `cpu` preset: from the paper's 10,000 films every model of `pixels2d`
-learned them by heart. About as many are kept for the test."""
+"""Options of tasks in the `cpu` preset: the PC-ODE learned the paper's 10,000 films of
+`pixels2d` by heart. For every model alike; about as many are kept for the test."""
 
 NOISE = {"shots": 0.12}
 """Noise on the encoder's input in the `cpu` preset."""
@@ -117,8 +117,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Options of every model in the `cpu` preset."""
 
 WIDER = {"hidden": 192}
-"""A PC-ODE updates less often than the RNN, and may think longer: as much arithmetic per rollout,
-and no more seconds per training step."""
+"""A PC-ODE updates less often than the RNN, and may think longer: no more arithmetic per rollout,
+and about as many seconds per training step."""
 
 _PCODE_OPTIONS: dict[str, dict[str, Any]] = {
     "circles": {"reads": "motion"},
