@@ -58,6 +58,11 @@ EDGES = [
 VIEW = np.array([[0.87, -0.5, 0.0], [0.22, 0.38, 0.9]])
 """Right and up of the picture, in the coordinates of the table."""
 
+COLOURS = dict(
+    zip((peer.title for peer in PEERS.values()), (*PALETTE, INK, "#7F5539"), strict=True)
+)
+"""One colour for each peer in all figures."""
+
 FRAMES_PER_SECOND = 20
 """Of the video: about a seventh of the speed of the toss."""
 
@@ -98,11 +103,8 @@ def draw_problem(data: str, trials: Sequence[dict[str, Any]]) -> Figure:
 
 
 def colour_of(name: str) -> str:
-    """One colour for each peer in all figures; grey for naive forecasts."""
-    titles = [peer.title for peer in PEERS.values()]
-    # Steps of a model have its colour.
-    title = name.partition(", steps of")[0]
-    return PALETTE[titles.index(title) % len(PALETTE)] if title in titles else GREY
+    """The peer's own; steps of a model have its colour, and naive forecasts are grey."""
+    return COLOURS.get(name.partition(", steps of")[0], GREY)
 
 
 class Toss:

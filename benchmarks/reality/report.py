@@ -250,7 +250,36 @@ def generated(results: Path) -> dict[str, str]:
         "verdict": verdict_markdown(steps),
         "seconds": table_markdown(seconds),
         "data": data_markdown(),
+        "figures": figures_markdown(results),
+        "recorded": recorded_markdown(steps),
     }
+
+
+def recorded_markdown(tables: Mapping[str, list[Row]]) -> str:
+    """Which data sets are recorded, with at most how many seeds; and which are not."""
+    seeds: dict[int, list[str]] = defaultdict(list)
+    for data, rows in tables.items():
+        # A peer that takes long is trained once, whatever the others have.
+        most = max(len(row.errors) for row in rows if row.trained)
+        seeds[most].append(PROBLEMS[data].title)
+    missing = [each.title for each in PROBLEMS.values() if each.name not in tables]
+    parts = [
+        f"Recorded with {count} seed{'s' * (count > 1)}: {'; '.join(titles)}."
+        for count, titles in sorted(seeds.items(), reverse=True)
+    ]
+    parts += [f"Not yet recorded: {'; '.join(missing)}."] if missing else []
+    return " ".join(parts)
+
+
+def figures_markdown(results: Path) -> str:
+    """A picture for each data set that has one."""
+    lines = []
+    for problem in PROBLEMS.values():
+        path = results / "figures" / f"{problem.name}.png"
+        if path.is_file():
+            about = f"{problem.title}: error against updates, and against time ahead"
+            lines.append(f"![{about}](../results/reality/figures/{path.name})")
+    return "\n\n".join(lines) or NOT_YET
 
 
 def data_markdown() -> str:

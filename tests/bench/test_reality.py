@@ -205,6 +205,14 @@ def test_the_table_is_what_was_recorded() -> None:
     assert "| 11 | 22, RNN | 5 against 25 | 1 against 3 |" in summary[3]
 
 
+def test_the_page_says_what_is_recorded_and_what_is_not() -> None:
+    text = report.recorded_markdown(report.rows_of(TRIALS, {}, "steps"))
+    twice, once, missing = text.split(". ")
+    assert (twice, once) == ("Recorded with 2 seeds: glucose", "Recorded with 1 seed: pool")
+    assert "cube tosses" in missing
+    assert "pool" not in missing
+
+
 def test_nothing_is_said_of_what_nobody_measured(tmp_path: Path) -> None:
     parts = report.generated(tmp_path)
     assert {parts[name] for name in ("summary", "steps", "seconds", "verdict")} == {report.NOT_YET}

@@ -36,7 +36,8 @@ def label_ends(axes: Axes, ends: Sequence[Label], apart: float = 0.11) -> None:
             xycoords="axes fraction",
             xytext=(1.05, height),
             textcoords="axes fraction",
-            arrowprops={**leader, "shrinkA": 0, "shrinkB": 1},
+            # To the middle of the text's left edge, so that no leader crosses a label.
+            arrowprops={**leader, "relpos": (0.0, 0.5), "shrinkA": 0, "shrinkB": 1},
             color=colour,
             va="center",
             fontsize=8,
