@@ -123,7 +123,7 @@ and about as many seconds per training step."""
 _PCODE_OPTIONS: dict[str, dict[str, Any]] = {
     "circles": {"reads": "motion"},
     # A shot is one action, at its beginning.
-    "shots": {"control_effect": "update", **WIDER},
+    "shots": {"control_effect": "update"},
     # Seen only at observations, a collision is met best at one.
     "billiards1d": {"whole_steps": True, **WIDER},
     "billiards2d": WIDER,
