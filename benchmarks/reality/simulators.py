@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,24 @@ BALLS = ("cue", "1")
 def load_pool(file: Path | None = None, counts: tuple[int, ...] = SHOTS) -> Parts:
     """Shots at random tables: x and y of the cue ball and of a second one, in metres.
 
-    Spin is never observed: it has to be inferred from how balls move.
+    Spin is never observed: it has to be inferred from how balls move. Training shots also take part
+    mirrored, since a table has no left or right.
     """
     rngs = np.random.default_rng(0).spawn(len(counts))
-    return Parts(*(pool_shots(count, rng) for count, rng in zip(counts, rngs, strict=True)))
+    parts = Parts(*(pool_shots(count, rng) for count, rng in zip(counts, rngs, strict=True)))
+    return parts._replace(train=mirrored(parts.train))
+
+
+def mirrored(shots: Sequences) -> Sequences:
+    """Shots, and the same on the table turned over along, across and both ways."""
+    table = _pooltool().Table.default()
+    size = np.tile([table.w, table.l], len(BALLS))
+    values = shots.values.numpy()
+    views = [
+        np.where(np.tile(turned, len(BALLS)), size - values, values)
+        for turned in itertools.product((False, True), repeat=2)
+    ]
+    return Sequences.from_array(np.concatenate(views).astype(np.float32), spacing=SHOT_SPACING)
 
 
 def pool_shots(count: int, rng: np.random.Generator) -> Sequences:

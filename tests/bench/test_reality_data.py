@@ -153,7 +153,16 @@ def test_pool_balls_stay_on_the_table() -> None:
     from benchmarks.reality.simulators import SHOT_LENGTH, load_pool
 
     parts = load_pool(counts=(3, 1, 1))
-    assert parts.train.values.shape == (3, SHOT_LENGTH, 4)
+    assert parts.train.values.shape == (4 * 3, SHOT_LENGTH, 4)
+    assert parts.test.values.shape == (1, SHOT_LENGTH, 4)
+    # Along, across and both ways: what turns them over keeps every distance between the balls.
+    shot, along, across, both = parts.train.values[0::3]
+    assert bool((across[:, 1::2] == shot[:, 1::2]).all())
+    assert bool((along[:, 0::2] == shot[:, 0::2]).all())
+    assert not bool((both == shot).any())
+    for other in (across, along, both):
+        apart, before = (each[:, :2] - each[:, 2:] for each in (other, shot))
+        assert bool((apart.norm(dim=1) - before.norm(dim=1)).abs().max() < 1e-6)
     assert float(parts.train.values.min()) > 0
     assert float(parts.train.values[..., 1::2].max()) < 1.99
     # The cue ball moves at once, and friction slows it down.
