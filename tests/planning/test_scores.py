@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from skipstone import PCODE, RNN, InvalidInput, Path, Sequences
+from skipstone import PCODE, RNN, Ensemble, InvalidInput, Path, Sequences
 from skipstone.path import Status
 from skipstone.planning import Cost, GradientDescent, RandomShooting, RolloutScore, scores
 
@@ -155,6 +155,19 @@ def test_a_model_of_ours_is_scored_as_it_rolls_out(kind: Any) -> None:
             with torch.no_grad():
                 path = model.rollout(context, 6.0, controls=later)
             torch.testing.assert_close(found[problem, candidate], middle(path)[0])
+
+
+def test_an_ensemble_is_scored_by_the_mean_of_its_members_costs() -> None:
+    torch.manual_seed(0)
+    options = {"dim": 1, "control": 1, "hidden": 8, "num_context": 2}
+    models = [PCODE.from_config(options).double().eval() for _ in range(3)]
+    parts = [RolloutScore(each, CONTEXT.tail(2), two_pushes, 6.0, miss, middle) for each in models]
+    together = RolloutScore(Ensemble(models).eval(), CONTEXT.tail(2), two_pushes, 6.0, miss, middle)
+    tried = actions(4)
+    alone = torch.stack([part.measured(tried) for part in parts])
+    torch.testing.assert_close(together.measured(tried), alone.mean(0))
+    assert together.cost.rollouts == parts[0].cost.rollouts
+    assert together.cost.updates == sum(part.cost.updates for part in parts)
 
 
 def test_the_contexts_own_controls_stay_without_new_ones() -> None:

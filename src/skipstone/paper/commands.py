@@ -204,7 +204,10 @@ def evaluate(
 def plan(
     run: Annotated[
         list[Path] | None,
-        typer.Argument(help="Runs on shots; default: all in runs, or else in weights."),
+        typer.Argument(
+            help="Runs on shots; default: all in runs, or else in weights. Seeds of one model play "
+            "under one name, and together as an ensemble."
+        ),
     ] = None,
     tables: Annotated[int, typer.Option(help="Random configurations of the balls.")] = 250,
     rollouts: Annotated[
@@ -240,10 +243,11 @@ def plan(
     settings = Settings(tables=tables, rollouts=rollouts, seed=seed)
     found = find_runs(run or [], (RUNS, WEIGHTS))
     for name, chosen in found.items():
-        say(f"{name}: {chosen.folder}", err=True)
+        say(f"{name}: {', '.join(str(each.folder) for each in chosen)}", err=True)
     with stoppable():
         if show:
-            said, written = show_shot(*next(iter(found.items())), rollouts, seed, out)
+            name, chosen = next(iter(found.items()))
+            said, written = show_shot(name, chosen[0], rollouts, seed, out)
             say(said)
         else:
             table = report_experiment(

@@ -151,7 +151,12 @@ def _planning_results(path: Path | None, measured: Sequence[Measured]) -> dict[s
         )
     content = read_planning(path)
     known = {run.run.result["weights_sha256"] for run in measured}
-    strange = [m["run"] for m in content["models"].values() if m["weights_sha256"] not in known]
+    strange = [
+        run
+        for model in content["models"].values()
+        for run, checksum in zip(model["runs"], model["weights_sha256"], strict=True)
+        if checksum not in known
+    ]
     if strange:
         raise InvalidInput(
             f"results of planning must be about the models at hand; {path} has others, "

@@ -85,10 +85,14 @@ def reproduce_trainings(
     runs = [outcome.run for outcome in outcomes if outcome.failure is None]
     if not runs:
         raise InvalidInput("there must be a finished run to report on; every training failed.")
-    players = [run for run in runs if run.config["data"]["task"] == SHOTS.name]
+    players = [
+        outcome.run.folder
+        for outcome in outcomes
+        if outcome.failure is None and outcome.job.task == SHOTS.name and not outcome.job.varied
+    ]
     if players:
         settings = SMOKE_PLANNING if preset == "smoke" else Settings()
-        report_experiment(find_runs([run.folder for run in players], ()), settings, out)
+        report_experiment(find_runs(players, ()), settings, out)
     # A file from before would be about other models.
     planning = out / RESULTS if players else None
     return _report(runs, out, planning, say, command, failed=len(runs) < len(outcomes))

@@ -102,6 +102,9 @@ class RolloutScore(BatchScore):
     actions into control inputs, `until` is the end of the rollout, one time for all problems or one
     for each, and each of `measures` makes a cost of the predicted path. Scores can be
     differentiated by the actions.
+
+    The score of an `Ensemble` is the mean of its members' costs, and its updates are those of all.
+    A search finds where one model is wrong in the action's favour; others seldom agree.
     """
 
     def __init__(
@@ -147,18 +150,25 @@ class RolloutScore(BatchScore):
     ) -> Float[Tensor, "rows measures"]:
         with torch.inference_mode(not actions.requires_grad):
             path = self.rollout(problems, actions)
-            costs = [measure(path) for measure in self._measures]
-            for cost in costs:
-                if cost.shape != actions.shape[:1]:
-                    raise InvalidInput(
-                        f"a measure must return one cost for each path, shape ({len(actions)},); "
-                        f"got {tuple(cost.shape)}."
-                    )
-            stacked = torch.stack(costs, dim=1).to(actions.device)
-        updates, evaluations = path.num_updates.sum(), path.num_evaluations.sum()
-        self.cost.add(len(actions), int(updates), int(evaluations))
+            # Where members disagree, the mean of their paths is a path that none of them predicts.
+            parts = path.members or (path,)
+            stacked = torch.stack([self._costs(part) for part in parts]).mean(0)
+        updates = sum(int(part.num_updates.sum()) for part in parts)
+        self.cost.add(len(actions), updates, int(path.num_evaluations.sum()))
         # Outside inference mode, so that scores are tensors like any others.
-        return stacked.clone()
+        return stacked.to(actions.device).clone()
+
+    def _costs(self, path: Path) -> Float[Tensor, "rows measures"]:
+        """The costs of a batch of paths, by every measure."""
+        rows = len(path.start)
+        costs = [measure(path) for measure in self._measures]
+        for cost in costs:
+            if cost.shape != (rows,):
+                raise InvalidInput(
+                    f"a measure must return one cost for each path, shape ({rows},); got "
+                    f"{tuple(cost.shape)}."
+                )
+        return torch.stack(costs, dim=1)
 
 
 def _with_last_control(context: Sequences, now: Float[Tensor, "rows control"]) -> Sequences:

@@ -21,7 +21,8 @@ from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.jobs import Job, run_job
 from skipstone.paper.pool import experiment
 from skipstone.paper.pool.experiment import SIMULATOR, Experiment, Settings, best_of, run_experiment
-from skipstone.paper.pool.results import find_runs, results_table
+from skipstone.paper.pool.results import find_runs, report_experiment, results_table
+from skipstone.paper.pool.schemas import read_planning
 from skipstone.planning import GradientDescent
 
 SHAPE: dict[str, Any] = {"dim": 4, "control": 2, "hidden": 8, "time_unit": 0.05}
@@ -30,7 +31,7 @@ SMALL = Settings(tables=6, rollouts=100)
 
 def models() -> dict[str, Any]:
     torch.manual_seed(0)
-    return {"PC-ODE": PCODE.from_config(SHAPE).eval(), "RNN": RNN.from_config(SHAPE).eval()}
+    return {"PC-ODE": [PCODE.from_config(SHAPE).eval()], "RNN": [RNN.from_config(SHAPE).eval()]}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -110,6 +111,37 @@ def test_costs_are_those_of_the_models(content: dict[str, Any]) -> None:
     assert costs["RNN", "mirrored"] == 35
 
 
+def test_several_seeds_have_their_mean_and_play_together(tmp_path: Path) -> None:
+    for seed in (1, 0):
+        job = Job(task="shots", model="pcode", preset="smoke", steps=1, seed=seed)
+        run_job(job, tmp_path, device="cpu", progress=False)
+    folders = sorted(tmp_path.iterdir())
+    runs = find_runs(folders[::-1], ())
+    assert {name: [run.config["seed"] for run in group] for name, group in runs.items()} == {
+        "PC-ODE": [0, 1]
+    }
+    out = tmp_path / "out"
+    report_experiment(runs, SMALL, out)
+    found = read_planning(out / "planning.json")
+    assert list(found["models"]) == ["PC-ODE", "2 PC-ODEs"]
+    assert [found["models"][name]["together"] for name in found["models"]] == [False, True]
+
+    def success(results: list[dict[str, Any]], name: str) -> list[float]:
+        mine = [result for result in results if result["contestant"] == name]
+        return [point["value"] for result in mine for point in result["success"]]
+
+    alone = [
+        success(run_experiment({"PC-ODE": [run.load()]}, SMALL)["results"], "PC-ODE")
+        for run in runs["PC-ODE"]
+    ]
+    assert alone[0] != alone[1]
+    np.testing.assert_allclose(success(found["results"], "PC-ODE"), np.mean(alone, axis=0))
+    # An ensemble's updates are those of its members together.
+    updates = {r["contestant"]: r["updates"] for r in found["results"] if r["planner"] == "random"}
+    assert updates["2 PC-ODEs"] == pytest.approx(2 * updates["PC-ODE"])
+    assert {tuple(result["rollouts"][-1:]) for result in found["results"]} == {(100,)}
+
+
 def test_the_same_seed_gives_the_same_tables_and_results(content: dict[str, Any]) -> None:
     again = Experiment(models(), SMALL).curves(SIMULATOR)
     assert [point.value for point in again[0].success] == [
@@ -142,9 +174,9 @@ def test_settings_are_checked(settings: dict[str, int], message: str) -> None:
 def test_runs_are_found_by_name_and_in_places(runs: Path, tmp_path: Path) -> None:
     found = find_runs([], (tmp_path, runs))
     assert list(found) == ["PC-ODE", "RNN"]
-    pcode = found["PC-ODE"].folder
+    [pcode] = [run.folder for run in found["PC-ODE"]]
     assert list(find_runs([pcode], ())) == ["PC-ODE"]
-    assert list(find_runs([pcode, pcode], ())) == [pcode.name]
+    assert list(find_runs([pcode, pcode], ())) == ["PC-ODE"]
     with pytest.raises(InvalidInput, match="there must be a finished run on shots"):
         find_runs([], (tmp_path,))
 
@@ -160,7 +192,7 @@ def test_the_command_writes_results_and_pictures(runs: Path, tmp_path: Path) -> 
     assert said.code == 0
     content = json.loads((tmp_path / "planning.json").read_text())
     assert {"commit", "machine", "models", "settings", "wall_seconds"} <= set(content)
-    assert content["models"]["RNN"]["run"].startswith("shots-rnn")
+    assert content["models"]["RNN"]["runs"][0].startswith("shots-rnn")
     assert (tmp_path / "planning.png").stat().st_size > 10_000
     assert "cross-entropy" in said.out
     assert f"wrote {tmp_path / 'planning.json'}" in said.out
@@ -212,7 +244,7 @@ def test_only_new_weights_play_if_told_so(
     size = ["--tables", "3", "--rollouts", "50", "--out", str(tmp_path)]
     assert plan(str(pcode), str(rnn), *size).code == 0
     first = json.loads((tmp_path / "planning.json").read_text())
-    first["models"]["RNN"]["weights_sha256"] = "of other weights"
+    first["models"]["RNN"]["weights_sha256"] = ["of other weights"]
     first["models"]["PC-ODE"]["commit"] = "c0ffee"
     (tmp_path / "planning.json").write_text(json.dumps(first))
     played, search = [], Experiment.searches

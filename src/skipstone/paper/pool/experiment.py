@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from time import perf_counter
@@ -69,12 +69,16 @@ class Settings:
         require_seed(self.seed)
 
 
+Contestants = Mapping[str, Sequence[Model[Any]]]
+"""Models by the name they play under: one, or several that differ only by their seeds."""
+
+
 @dataclass(frozen=True)
 class Result:
-    """How well one contestant plays with one planner."""
+    """How well one contestant plays with one planner; of several seeds, their mean."""
 
     contestant: str
-    """Name of the model, or `SIMULATOR`."""
+    """Name of the contestant, or `SIMULATOR`."""
     planner: str
     """Name of the planner."""
     times: str
@@ -92,16 +96,14 @@ class Result:
 class Experiment:
     """All contestants play the same tables."""
 
-    def __init__(
-        self, models: Mapping[str, Model[Any]], settings: Settings, progress: Progress = silent
-    ):
+    def __init__(self, models: Contestants, settings: Settings, progress: Progress = silent):
         self._models, self._settings, self._progress = models, settings, progress
         rng = np.random.default_rng([settings.seed, 0])
         self.tables = random_tables(rng, settings.tables)
         self._bootstrap = Bootstrap(settings.tables, np.random.default_rng([settings.seed, 1]))
         # Fail now, not after minutes, for a model that cannot play or too few rollouts.
-        for model in models.values():
-            ImaginedScore(model, self.tables[:1])
+        for name in models:
+            self._scores(name, self.tables[:1])
         self._cross_entropy = CrossEntropy(rollouts=settings.rollouts)
         self._cautious = CrossEntropy(rollouts=settings.rollouts, margin=MARGIN)
         self._gradient = GradientDescent(rollouts=settings.rollouts)
@@ -121,12 +123,12 @@ class Experiment:
         counts = [n for n in MARKS if n < self._settings.rollouts] + [self._settings.rollouts]
         candidates, won = self._candidates
         cost = self._cost(name, "random")
-        score = self._score(name, self.tables, *MEASURES.values(), cost=cost)
-        scores = score.measured(candidates).numpy()
+        scores = self._scores(name, self.tables, *MEASURES.values(), cost=cost)
+        found = [score.measured(candidates).numpy() for score in scores]
         results = []
         # The simulator is exact: it has no other way to measure.
         for column, times in enumerate(["all times"] if name == SIMULATOR else MEASURES):
-            shares = best_of(scores[..., column], won, counts)
+            shares = [best_of(each[..., column], won, counts) for each in found]
             results.append(self._result(name, "random", times, counts, shares, cost))
         return results
 
@@ -138,29 +140,27 @@ class Experiment:
 
     def searches(self, name: str) -> list[Result]:
         """The better planners for a contestant, with the same number of rollouts."""
-        problem, results = (ShotSpace(), len(self.tables)), []
-
-        def played(planner: str, plan: Plan) -> None:
-            shares = self.play(plan)[:, None].astype(float)
-            rollouts = [cost.rollouts // len(self.tables)]
-            results.append(self._result(name, planner, "all times", rollouts, shares, cost))
-
+        problem = ShotSpace(), len(self.tables)
         cost = self._cost(name, "cross-entropy")
-        score = self._score(name, self.tables, closest_approach, cost=cost)
-        found = self._cross_entropy.search(score, *problem, self._rng())
-        played("cross-entropy", self._cross_entropy.choose(found))
+        scores = self._scores(name, self.tables, closest_approach, cost=cost)
+        found = [self._cross_entropy.search(score, *problem, self._rng()) for score in scores]
+        plans = [self._cross_entropy.choose(each) for each in found]
+        results = [self._played(name, "cross-entropy", plans, cost)]
         if name == SIMULATOR:
             return results
         # The same search; only the choice among its candidates differs.
-        played("cautious", self._cautious.choose(found))
+        plans = [self._cautious.choose(each) for each in found]
+        results.append(self._played(name, "cautious", plans, cost))
 
-        model, rollouts = self._models[name], self._settings.rollouts
         cost = self._cost(name, "mirrored")
-        played("mirrored", plan_mirrored(model, self.tables, rollouts, self._rng, cost))
+        rest = self.tables, self._settings.rollouts, self._rng, cost
+        plans = [plan_mirrored(model, *rest) for model in self._models[name]]
+        results.append(self._played(name, "mirrored", plans, cost))
 
         cost = self._cost(name, "gradient")
-        score = self._score(name, self.tables, closest_approach, cost=cost)
-        played("gradient", self._gradient.plan(score, *problem, self._rng()))
+        scores = self._scores(name, self.tables, closest_approach, cost=cost)
+        plans = [self._gradient.plan(score, *problem, self._rng()) for score in scores]
+        results.append(self._played(name, "gradient", plans, cost))
         return results
 
     def wall_times(self) -> dict[str, Estimate]:
@@ -171,7 +171,7 @@ class Experiment:
             table = self.tables[[repeat % len(self.tables)]]
             for name in self.contestants:
                 began = perf_counter()
-                score = self._score(name, table, closest_observation)
+                score = self._scores(name, table, closest_observation)[0]
                 planner.plan(score, ShotSpace(), 1, self._rng())
                 seconds[name].append(perf_counter() - began)
                 self._progress(f"{name}, timing", (repeat + 1) / (REPEATS + 1))
@@ -186,13 +186,13 @@ class Experiment:
         distance = TrueScore(self.tables)(plan.actions[:, None])[:, 0]
         return (distance < POCKET_RADIUS).numpy()
 
-    def _score(
+    def _scores(
         self, name: str, tables: Any, *measures: Measure, cost: Cost | None = None
-    ) -> BatchScore:
-        """A contestant's score function for some tables."""
+    ) -> list[BatchScore]:
+        """A contestant's score functions for some tables, one for each seed."""
         if name == SIMULATOR:
-            return TrueScore(tables, cost)
-        return ImaginedScore(self._models[name], tables, *measures, cost=cost)
+            return [TrueScore(tables, cost)]
+        return [ImaginedScore(model, tables, *measures, cost=cost) for model in self._models[name]]
 
     def _rng(self) -> np.random.Generator:
         """The same candidates for everyone."""
@@ -200,8 +200,15 @@ class Experiment:
 
     def _cost(self, name: str, planner: str) -> Cost:
         """Counts the work of a planner, and shows its progress."""
-        total = len(self.tables) * self._settings.rollouts
+        seeds = 1 if name == SIMULATOR else len(self._models[name])
+        total = len(self.tables) * self._settings.rollouts * seeds
         return Cost(watch=lambda done: self._progress(f"{name}, {planner}", done / total))
+
+    def _played(self, name: str, planner: str, plans: Sequence[Plan], cost: Cost) -> Result:
+        """How the plans of a planner, one for each seed, succeed."""
+        rollouts = [cost.rollouts // (len(plans) * len(self.tables))]
+        shares = [self.play(plan)[:, None].astype(float) for plan in plans]
+        return self._result(name, planner, "all times", rollouts, shares, cost)
 
     def _result(
         self,
@@ -209,9 +216,10 @@ class Experiment:
         planner: str,
         times: str,
         rollouts: list[int],
-        shares: Float[np.ndarray, "tables counts"],
+        by_seed: Sequence[Float[np.ndarray, "tables counts"]],
         cost: Cost,
     ) -> Result:
+        shares = np.mean(by_seed, axis=0)
         return Result(
             contestant=name,
             planner=planner,
@@ -228,7 +236,7 @@ Kept = dict[str, list[dict[str, Any]]]
 
 
 def run_experiment(
-    models: Mapping[str, Model[Any]],
+    models: Contestants,
     settings: Settings,
     progress: Progress = silent,
     known: Kept | None = None,

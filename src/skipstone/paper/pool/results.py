@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,13 @@ from skipstone.console import markdown_table, show_progress, text_table
 from skipstone.drawing.style import save_figure, write_video
 from skipstone.errors import InvalidInput, require_seed
 from skipstone.files import remove_file
+from skipstone.models.base import Model
+from skipstone.models.ensemble import Ensemble
 from skipstone.models.registry import MODELS, find_kind, title_of
 from skipstone.models.storage import load_hashed
 from skipstone.paper.figures.planning import draw_success
 from skipstone.paper.figures.shot import FRAMES_PER_SECOND, animate_shot, draw_shot, planned_shot
+from skipstone.paper.jobs import varied
 from skipstone.paper.pool.experiment import (
     Kept,
     Settings,
@@ -54,8 +57,15 @@ def _plays(run: Run) -> bool:
         return False
 
 
-def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]:
-    """The runs in these folders, by the names of their models.
+def _varied(run: Run) -> bool:
+    """Whether a run has more than its preset."""
+    job = run.config["data"].get("job")
+    return job is not None and bool(varied(job))
+
+
+def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, list[Run]]:
+    """The runs in these folders, by the names they play under: those that differ only by their
+    seeds play under one.
 
     Without folders, those of the first place that has finished runs on shots.
     """
@@ -64,6 +74,8 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
     else:
         found = ([run for run in list_runs(place) if _plays(run)] for place in places)
         runs = next(filter(None, found), [])
+        # Studies vary something on purpose, and stay out of comparisons.
+        runs = [run for run in runs if not _varied(run)] or runs
     if not runs:
         raise InvalidInput(
             f"there must be a finished run on {SHOTS.name} to plan with; found none in "
@@ -77,20 +89,62 @@ def find_runs(folders: Sequence[Path], places: Sequence[Path]) -> dict[str, Run]
                 f"trained on {_task_of(run) or 'data of its own'}. Train one: skipstone train "
                 f"{SHOTS.name} {run.config['model'].get('kind', 'pcode')}"
             )
-    kinds = [run.config["model"]["kind"] for run in runs]
+    groups = _by_seed(runs)
+    kinds = [group[0].config["model"]["kind"] for group in groups]
     # Registered ones first, in their order; sorting keeps the order of the rest.
     known = [*MODELS, *kinds]
-    runs = sorted(runs, key=lambda run: known.index(run.config["model"]["kind"]))
-    return {_name(run, kinds, runs): run for run in runs}
+    groups.sort(key=lambda group: known.index(group[0].config["model"]["kind"]))
+    return {_name(group[0], kinds, groups): group for group in groups}
 
 
-def _name(run: Run, kinds: Sequence[str], runs: Sequence[Run]) -> str:
+def _by_seed(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that differ only by their seeds, together; the same seed twice stays apart."""
+    groups: dict[str, dict[int, Run]] = {}
+    for number, run in enumerate({run.folder: run for run in runs}.values()):
+        config = run.config
+        training = json_text(
+            [config["model"], config["recipe"], config["data"].get("fingerprint")], "a training"
+        )
+        if run.config["seed"] in groups.get(training, {}):
+            training += str(number)
+        groups.setdefault(training, {})[run.config["seed"]] = run
+    return [[group[seed] for seed in sorted(group)] for group in groups.values()]
+
+
+def _name(run: Run, kinds: Sequence[str], groups: Sequence[Sequence[Run]]) -> str:
     """The shortest unique name of a run: its model's title, its folder's name, or its path."""
     kind, folder = run.config["model"]["kind"], run.folder
     if kinds.count(kind) == 1:
         return title_of(find_kind(kind))
-    same = {other.folder for other in runs if other.folder.name == folder.name}
+    same = [group for group in groups if group[0].folder.name == folder.name]
     return folder.name if len(same) == 1 else str(folder)
+
+
+@dataclass(frozen=True)
+class _Contestant:
+    """Who plays under a name, and the record of it."""
+
+    models: Sequence[Model[Any]]
+    about: dict[str, Any]
+
+
+def _contestants(runs: Mapping[str, Sequence[Run]]) -> dict[str, _Contestant]:
+    """The models of these runs; several seeds also play as one, an ensemble."""
+    found = {}
+    for name, group in runs.items():
+        loaded = [load_hashed(run.folder) for run in group]
+        models = [model for model, _ in loaded]
+        about = {
+            "runs": [run.folder.name for run in group],
+            "weights_sha256": [checksum for _, checksum in loaded],
+            "together": False,
+            "commit": provenance()["commit"],
+        }
+        found[name] = _Contestant(models, about)
+        if len(models) > 1:
+            together = [Ensemble(models).eval()]
+            found[f"{len(models)} {name}s"] = _Contestant(together, {**about, "together": True})
+    return found
 
 
 def _task_of(run: Run) -> str | None:
@@ -98,7 +152,7 @@ def _task_of(run: Run) -> str | None:
 
 
 def report_experiment(
-    runs: dict[str, Run],
+    runs: Mapping[str, Sequence[Run]],
     settings: Settings,
     out: Path,
     only_new: bool = False,
@@ -109,16 +163,9 @@ def report_experiment(
     It takes over what an interrupted one has found. With `only_new` it also takes over finished
     results of the same weights, tables and rollouts. `tell` is called with a line about each.
     """
-    loaded = {name: load_hashed(run.folder) for name, run in runs.items()}
-    models = {name: model for name, (model, _) in loaded.items()}
-    about = {
-        name: {
-            "run": run.folder.name,
-            "weights_sha256": loaded[name][1],
-            "commit": provenance()["commit"],
-        }
-        for name, run in runs.items()
-    }
+    playing = _contestants(runs)
+    models = {name: contestant.models for name, contestant in playing.items()}
+    about = {name: contestant.about for name, contestant in playing.items()}
     json_text(about, RESULTS)  # Fails now, not when the shots are played.
     unfinished = out / UNFINISHED.format(**asdict(settings))
     known: Kept = {}
@@ -163,7 +210,7 @@ def _recorded(
     found = {}
     for name, one in about.items():
         for then, other in content["models"].items():
-            if other["weights_sha256"] == one["weights_sha256"]:
+            if all(other[key] == one[key] for key in ("weights_sha256", "together")):
                 results = [r for r in content["results"] if r["contestant"] == then]
                 results = [{**result, "contestant": name} for result in results]
                 found[name] = results, other.get("commit", content.get("commit"))

@@ -10,15 +10,17 @@ from skipstone.errors import InvalidInput
 from skipstone.records import read_record
 from skipstone.training.schemas import EstimateRecord
 
-PLANNING_FORMAT = 1
+PLANNING_FORMAT = 2
 """Number of the format of `planning.json`."""
 
 
 class ContestantRecord(TypedDict):
-    """Who has played: a run and its weights."""
+    """Who has played: runs, which differ only by their seeds, and their weights."""
 
-    run: str
-    weights_sha256: str
+    runs: list[str]
+    weights_sha256: list[str]
+    together: bool
+    """Whether they played as an ensemble; else success is the mean over them."""
     commit: NotRequired[str | None]
 
 
