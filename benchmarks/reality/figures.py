@@ -16,11 +16,12 @@ import typer
 from jaxtyping import Float, UInt8
 
 from benchmarks.reality.cube import CORNERS, position_error
-from benchmarks.reality.peers import PEERS
+from benchmarks.reality.peers import OURS, PEERS
+from benchmarks.reality.problem import MissingData
 from benchmarks.reality.problems import PROBLEMS, load_parts
-from benchmarks.reality.report import OURS, RESULTS, read_trials
+from benchmarks.reality.report import RESULTS, VIDEO, read_trials
 from benchmarks.reality.run import DEFAULT_CUBE
-from benchmarks.reality.trial import Trial
+from benchmarks.reality.trial import Trial, is_done
 from skipstone import Path as Rollout
 from skipstone import Sequences, load
 from skipstone.drawing.labels import heading, label_ends
@@ -41,7 +42,6 @@ from skipstone.drawing.style import (
     write_video,
 )
 from skipstone.evaluation.rollouts import predict
-from skipstone.training.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,8 @@ def draw_problem(data: str, trials: Sequence[dict[str, Any]]) -> Figure:
     found: dict[str, list[Any]] = defaultdict(list)
     for trial in trials:
         for forecast in trial["forecasts"]:
-            found[forecast["name"]].append(forecast)
+            if forecast["error"] is not None:
+                found[forecast["name"]].append(forecast)
     figure = new_figure(9.0, 3.4)
     left, right = figure.subplots(1, 2)
     heading(figure, problem.title)
@@ -196,11 +197,16 @@ def main(
         path = results / "figures" / f"{data}.png"
         save_figure(draw_problem(data, trials), path)
         print(path)
-    folder = runs / Trial("cube", "pcode", 0, "steps").name / "training"
-    if Run(folder).finished:
-        test = load_parts(PROBLEMS["cube"], cube, runs / "data").test
-        path = results / "figures" / "cube.mp4"
-        write_video(path, play_toss(typical_toss(load(folder), test)), FRAMES_PER_SECOND)
+    trial = Trial("cube", "pcode", 0, "steps")
+    if is_done(trial, results):
+        try:
+            test = load_parts(PROBLEMS["cube"], cube, runs / "data").test
+        except MissingData as error:
+            print(error)
+            return
+        toss = typical_toss(load(trial.model_folder(results)), test)
+        path = results / "figures" / VIDEO
+        write_video(path, play_toss(toss), FRAMES_PER_SECOND)
         print(path)
 
 

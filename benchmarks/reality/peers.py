@@ -34,7 +34,7 @@ class Peer:
 
 
 PEERS: dict[str, Peer] = {
-    "pcode": Peer(PCODE, 0.8),
+    "pcode": Peer(PCODE, 0.5),
     "rnn": Peer(RNN, 1.0),
     "odernn": Peer(ODERNN, 4.5, seeds=1),
     "cfc": Peer(CfC, 1.5),
@@ -44,6 +44,15 @@ PEERS: dict[str, Peer] = {
     "event": Peer(EventODE, 16.0, seeds=1),
 }
 """All that are trained, by name."""
+
+OURS = PEERS["pcode"].title
+
+IN_TORCH = f"{OURS} in PyTorch"
+"""The name under which its rollouts are also timed: without its C++, as its peers run."""
+
+KEPT = ("pcode", "event")
+"""Peers whose rollouts take as long as what they have learned says. Their weights are recorded, so
+that they can be timed later. All others do the same operations whatever their weights are."""
 
 NAIVE = "naive"
 """The name of the trial that trains nothing: persistence and constant velocity."""

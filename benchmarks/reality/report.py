@@ -7,6 +7,7 @@ It rewrites what lies between the marks of `docs/real-data.md`, and nothing else
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from benchmarks.reality.peers import PEERS
+from benchmarks.reality.peers import IN_TORCH, NAIVE, OURS, PEERS, peers_of
 from benchmarks.reality.problems import PROBLEMS
 from benchmarks.report import read_json
 from skipstone.console import short_number
@@ -30,7 +31,8 @@ BEGIN, END = "<!-- made by benchmarks.reality.report: {} -->", "<!-- end -->"
 NOT_YET = "*No runs are recorded yet. `make reality` does them and fills this in.*"
 """In the place of what nobody has measured."""
 
-OURS = PEERS["pcode"].title
+VIDEO = "cube.gif"
+"""The tossed cube, beside the figures."""
 
 AS_GOOD, FEWER = 1.0, 4.0
 """The aim: an error of at most this many times the best peer's, with so many times fewer updates.
@@ -51,6 +53,8 @@ class Row:
     updates: float
     steps: float
     milliseconds: float | None
+    in_torch: float | None = None
+    """The same without C++, where there is any."""
 
     @property
     def error(self) -> float:
@@ -97,17 +101,24 @@ def rows_of(
 
 def _row(name: str, found: list[Any], times: Mapping[str, float]) -> Row:
     forecasts = [forecast for _, forecast in found]
-    own = {
-        key: float(np.mean([each["own"][key] for each in forecasts])) for key in forecasts[0]["own"]
-    }
-    main = next(iter(own), None)
+    # What is not finite has no number.
+    errors = [
+        {
+            key: math.inf if value is None else value
+            for key, value in (each["own"] or {"scaled": each["error"]}).items()
+        }
+        for each in forecasts
+    ]
+    own = {key: float(np.mean([each[key] for each in errors])) for key in errors[0]}
+    main = next(iter(own))
     return Row(
         name=name,
-        errors=tuple(each["error"] if main is None else each["own"][main] for each in forecasts),
+        errors=tuple(each[main] for each in errors),
         others={key: value for key, value in own.items() if key != main},
         updates=float(np.mean([each["updates"] for each in forecasts])),
         steps=float(np.mean([trial["steps"] for trial, _ in found])),
         milliseconds=times.get(name),
+        in_torch=times.get(IN_TORCH) if name == OURS else None,
     )
 
 
@@ -127,23 +138,25 @@ def table_markdown(tables: Mapping[str, list[Row]]) -> str:
 
 
 def summary_markdown(tables: Mapping[str, list[Row]]) -> str:
-    """One line per data set: the PC-ODE beside its best peer."""
-    compared = compare(tables)
-    if not compared:
+    """One line per data set: everybody's error, updates and milliseconds, the best error in bold.
+
+    A peer with several forecasts shows its best one, and so do the naive ones together.
+    """
+    if not tables:
         return NOT_YET
-    heads = ["data", f"error, {OURS}", "best peer", "updates", "ms"]
-    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|"]
-    for each in compared:
-        rows = {row.name: row for row in tables[each.data]}
-        mine, best = rows[OURS], rows[each.best]
-        unit = next(iter(PROBLEMS[each.data].distances), "scaled")
-        cells = [
-            f"{PROBLEMS[each.data].title} ({unit})",
-            short_number(mine.error),
-            f"{short_number(best.error)}, {best.name}",
-            f"{mine.updates:.3g} against {best.updates:.3g}",
-            f"{_milliseconds(mine)} against {_milliseconds(best)}",
-        ]
+    present = {name for data in tables for name in peers_of(PROBLEMS[data])}
+    heads = [peer.title for name, peer in PEERS.items() if name in present] + [NAIVE]
+    lines = [f"| data | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for data, rows in tables.items():
+        best: dict[str, str] = {}
+        for row in rows:
+            head = row.name.partition(", steps of")[0] if row.trained else NAIVE
+            error = short_number(row.error)
+            parts = [error if best else f"**{error}**"]
+            parts += [f"{row.updates:.3g}", _milliseconds(row)] if row.trained else []
+            best.setdefault(head, " / ".join(parts))
+        unit = next(iter(PROBLEMS[data].distances), "scaled")
+        cells = [f"{PROBLEMS[data].title} ({unit})", *(best.get(head, "") for head in heads)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -160,7 +173,10 @@ def _cells(row: Row) -> list[str]:
         error += f"; {name} {short_number(value)}"
     if not row.trained:
         return [error, "", "", ""]
-    return [error, f"{row.updates:.3g}", _milliseconds(row), f"{row.steps:,.0f}"]
+    time = _milliseconds(row)
+    if row.in_torch is not None:
+        time += f" ({row.in_torch:.3g} in PyTorch)"
+    return [error, f"{row.updates:.3g}", time, f"{row.steps:,.0f}"]
 
 
 @dataclass(frozen=True)
@@ -181,7 +197,7 @@ class Comparison:
     @property
     def reached(self) -> bool:
         """Whether the aim is reached."""
-        quick = self.faster is None or self.faster > 1
+        quick = self.faster is not None and self.faster > 1
         return self.error <= AS_GOOD and self.fewer >= FEWER and quick
 
 
@@ -206,13 +222,13 @@ def compare(tables: Mapping[str, list[Row]]) -> list[Comparison]:
 
 def verdict_markdown(tables: Mapping[str, list[Row]]) -> str:
     """When to use it and when not, as far as the numbers say."""
-    compared = compare(tables)
-    if not compared:
+    naive = [data for data, rows in tables.items() if not rows[0].trained]
+    compared = [each for each in compare(tables) if each.data not in naive]
+    if not compared and not naive:
         return NOT_YET
     use = [each for each in compared if each.reached]
     near = [each for each in compared if not each.reached and each.error <= 1.1]
     rest = [each for each in compared if each not in use and each not in near]
-    naive = [data for data, rows in tables.items() if not rows[0].trained]
     parts = []
     if use:
         parts.append(
@@ -221,14 +237,18 @@ def verdict_markdown(tables: Mapping[str, list[Row]]) -> str:
         )
     if near:
         parts.append(
-            f"**Consider it** for {_listed(near)}: within a tenth of the best peer's error, or "
-            "with fewer updates saved than that."
+            f"**Consider it** for {_listed(near)}: within a tenth of the best peer's error, but "
+            "not all of the three."
         )
     if rest:
         parts.append(f"**Take the peer** where only the error counts: {_listed(rest)}.")
     if naive:
-        names = ", ".join(PROBLEMS[data].title for data in naive)
-        parts.append(f"No model beats a naive forecast on {names}: learn nothing there.")
+        names = ", ".join(
+            f"{PROBLEMS[data].title} ({next(iter(PROBLEMS[data].distances), 'scaled')}: "
+            f"{tables[data][0].name})"
+            for data in naive
+        )
+        parts.append(f"**Take a naive forecast** where it has the lowest error: {names}.")
     return " ".join(parts)
 
 
@@ -256,13 +276,18 @@ def generated(results: Path) -> dict[str, str]:
 
 
 def recorded_markdown(tables: Mapping[str, list[Row]]) -> str:
-    """Which data sets are recorded, with at most how many seeds; and which are not."""
+    """Which data sets are recorded, with at most how many seeds; and what is not."""
     seeds: dict[int, list[str]] = defaultdict(list)
     for data, rows in tables.items():
         # A peer that takes long is trained once, whatever the others have.
         most = max(len(row.errors) for row in rows if row.trained)
         seeds[most].append(PROBLEMS[data].title)
     missing = [each.title for each in PROBLEMS.values() if each.name not in tables]
+    for data, rows in tables.items():
+        names = {row.name for row in rows}
+        trained = [PEERS[peer].title for peer in peers_of(PROBLEMS[data]) if peer != NAIVE]
+        if left := [title for title in trained if title not in names]:
+            missing.append(f"of {PROBLEMS[data].title} {', '.join(left)}")
     parts = [
         f"Recorded with {count} seed{'s' * (count > 1)}: {'; '.join(titles)}."
         for count, titles in sorted(seeds.items(), reverse=True)
@@ -279,6 +304,9 @@ def figures_markdown(results: Path) -> str:
         if path.is_file():
             about = f"{problem.title}: error against updates, and against time ahead"
             lines.append(f"![{about}](../results/reality/figures/{path.name})")
+    if (results / "figures" / VIDEO).is_file():
+        about = "A tracked cube, and in colour its prediction; a flash is a cell update"
+        lines.append(f"![{about}](../results/reality/figures/{VIDEO})")
     return "\n\n".join(lines) or NOT_YET
 
 

@@ -21,7 +21,7 @@ import typer
 
 from benchmarks.reality.peers import NAIVE, PEERS, peers_of
 from benchmarks.reality.problems import PROBLEMS
-from benchmarks.reality.trial import BUDGETS, Trial, is_done
+from benchmarks.reality.trial import BUDGETS, PILOT, Trial, is_done
 from benchmarks.report import read_json
 from skipstone.signals import terminable
 
@@ -71,7 +71,7 @@ def expected_seconds(trial: Trial) -> float:
         return START_SECONDS
     problem = trial.problem
     if trial.budget == "seconds":
-        return START_SECONDS + problem.seconds
+        return START_SECONDS + (1 + PILOT) * problem.seconds
     window = problem.watched
     if problem.horizon is not None:
         window = problem.num_context + problem.horizon
@@ -82,7 +82,9 @@ def expected_seconds(trial: Trial) -> float:
 def remaining_hours(trials: Sequence[Trial], results: Path) -> float:
     """For what is left to do, at the pace of what is done."""
     done = [trial for trial in trials if is_done(trial, results) and trial.peer != NAIVE]
-    took = sum(read_json(results / "trials" / f"{trial.name}.json")["seconds"] for trial in done)
+    found = [read_json(results / "trials" / f"{trial.name}.json") for trial in done]
+    # Of a trial that was stopped, `seconds` are those of its last process.
+    took = sum(max(each["seconds"], each["training_seconds"]) for each in found)
     pace = took / sum(map(expected_seconds, done)) if done else 1.0
     left = [trial for trial in trials if not is_done(trial, results)]
     return pace * sum(map(expected_seconds, left)) / 3600
@@ -118,6 +120,8 @@ def work_through(
     finally:
         for _, process in going:
             process.terminate()
+        for _, process in going:
+            process.wait()  # For its checkpoint.
     return failed
 
 

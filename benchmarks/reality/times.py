@@ -2,13 +2,14 @@
 
     python -m benchmarks.reality.times
 
-A trial cannot measure this: what else the machine did at that hour would count. Here the trained
-models of one data set take turns in one process, and whatever disturbs one disturbs all.
+A trial cannot measure this: what else the machine did at that hour would count. Here the models of
+one data set take turns in one process, and whatever disturbs one disturbs all. It needs the
+recorded trials and nothing of `runs/` but its data, which are made again if they are gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,17 +17,19 @@ import torch
 import typer
 
 from benchmarks.measure import Spread, interleave
-from benchmarks.reality.peers import LARGE_STEPS, NAIVE, peers_of
+from benchmarks.reality.peers import IN_TORCH, LARGE_STEPS, NAIVE, OURS, build, peers_of
 from benchmarks.reality.problem import MissingData, Problem
 from benchmarks.reality.problems import PROBLEMS, load_parts
 from benchmarks.reality.run import DEFAULT_CUBE
-from benchmarks.reality.trial import Trial
+from benchmarks.reality.trial import Trial, is_done
+from benchmarks.report import read_json
 from skipstone import Sequences, load
 from skipstone.evaluation.rollouts import predict
+from skipstone.models import fast
 from skipstone.models.base import Model
 from skipstone.models.time_aware import TimeAware
 from skipstone.records import write_json
-from skipstone.training.run import Run, provenance
+from skipstone.training.run import provenance
 
 ROUNDS, TURN_SECONDS = 9, 0.2
 """Turns of each contender, and how long one is."""
@@ -35,14 +38,23 @@ ROWS = (1, 64)
 """Trajectories that are rolled out together."""
 
 
-def contenders(problem: Problem, runs: Path) -> dict[str, tuple[Model[Any], float | None]]:
-    """Trained models by the name of their forecasts, with the step that they take."""
+def recorded(problem: Problem, results: Path) -> list[Trial]:
+    """The trials whose forecasts are timed."""
+    trials = [Trial(problem.name, peer, 0, "steps") for peer in peers_of(problem) if peer != NAIVE]
+    return [trial for trial in trials if is_done(trial, results)]
+
+
+def contenders(
+    trials: Sequence[Trial], train: Sequences, results: Path
+) -> dict[str, tuple[Model[Any], float | None]]:
+    """Models by the name of their forecasts, with the step that they take. Untrained ones stand in
+    for those whose weights change no operation."""
     found: dict[str, tuple[Model[Any], float | None]] = {}
-    for peer in peers_of(problem):
-        folder = runs / Trial(problem.name, peer, 0, "steps").name / "training"
-        if peer == NAIVE or not Run(folder).finished:
-            continue
-        model = load(folder)
+    for trial in trials:
+        if trial.keeps_model:
+            model = load(trial.model_folder(results))
+        else:
+            model = build(trial.problem, trial.peer, train).eval()
         found[model.title] = (model, None)
         if isinstance(model, TimeAware):
             unit = model.config.time_unit
@@ -50,10 +62,17 @@ def contenders(problem: Problem, runs: Path) -> dict[str, tuple[Model[Any], floa
     return found
 
 
+def lost_names(path: Path, models: Mapping[str, Any]) -> list[str]:
+    """Forecasts that a file has the times of, and that cannot be timed again."""
+    known = read_json(path)["rows"][str(ROWS[0])] if path.is_file() else {}
+    return sorted(set(known) - {*models, IN_TORCH})
+
+
 def rollout_seconds(
     models: dict[str, tuple[Model[Any], float | None]], test: Sequences, rows: int
 ) -> dict[str, Spread]:
-    """Seconds of a rollout of so many trajectories, read at all their observations."""
+    """Seconds of a rollout of so many trajectories, read at all their observations; of the PC-ODE
+    with and without its C++."""
     batch = test[torch.arange(rows) % len(test)]
 
     def run(model: Model[Any], step: float | None) -> Callable[[], None]:
@@ -63,7 +82,13 @@ def rollout_seconds(
 
         return once
 
+    def in_torch() -> None:
+        with fast.readable_path():
+            runs[OURS]()
+
     runs = {name: run(*each) for name, each in models.items()}
+    if OURS in runs:
+        runs[IN_TORCH] = in_torch
     return {name: Spread.of(each) for name, each in interleave(runs, ROUNDS, TURN_SECONDS).items()}
 
 
@@ -73,22 +98,27 @@ def main(
     results: Annotated[Path, typer.Option(help="Folder of JSON.")] = Path("results/reality"),
     runs: Annotated[Path, typer.Option(help="Folder of trainings.")] = Path("runs/reality"),
 ) -> None:
-    """Time the rollouts of all trained models on one thread."""
+    """Time the rollouts of all recorded models on one thread."""
     torch.set_num_threads(1)
     for name in data or PROBLEMS:
-        models = contenders(PROBLEMS[name], runs)
-        if not models:
+        trials = recorded(PROBLEMS[name], results)
+        if not trials:
             continue
         try:
-            test = load_parts(PROBLEMS[name], cube, runs / "data").test
+            train, _, test = load_parts(PROBLEMS[name], cube, runs / "data")
         except MissingData as error:
             print(error)
+            continue
+        models = contenders(trials, train, results)
+        path = results / "times" / f"{name}.json"
+        if lost := lost_names(path, models):
+            print(f"{name}: the times stay; first do again the trial of {', '.join(lost)}.")
             continue
         content: dict[str, Any] = {"data": name, **provenance(), "rows": {}}
         for rows in ROWS:
             spreads = rollout_seconds(models, test, rows)
             content["rows"][str(rows)] = {title: vars(each) for title, each in spreads.items()}
-        write_json(results / "times" / f"{name}.json", content)
+        write_json(path, content)
         alone = content["rows"][str(ROWS[0])]
         print(name, {title: f"{1e3 * each['median']:.1f} ms" for title, each in alone.items()})
 

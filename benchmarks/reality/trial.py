@@ -8,7 +8,7 @@ found is one JSON file.
 
 from __future__ import annotations
 
-import math
+import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +19,16 @@ import numpy as np
 import torch
 import typer
 
-from benchmarks.reality.peers import LARGE_STEPS, NAIVE, build
+from benchmarks.reality.peers import KEPT, LARGE_STEPS, NAIVE, build
 from benchmarks.reality.problem import MissingData, Parts, Problem
 from benchmarks.reality.problems import PROBLEMS, load_parts
 from benchmarks.report import read_json
-from skipstone import Recipe, Sequences, fit
+from skipstone import Recipe, Sequences, fit, load
+from skipstone.console import short_number
 from skipstone.evaluation.residuals import naive_forecasts, residuals_of
 from skipstone.evaluation.rollouts import predict
 from skipstone.models.base import Model
+from skipstone.models.storage import CONFIG
 from skipstone.models.time_aware import TimeAware
 from skipstone.records import write_json
 from skipstone.training.objective import Objective
@@ -39,8 +41,10 @@ BUDGETS = ("steps", "seconds")
 BINS = 8
 """Of elapsed time, by which errors are kept for figures."""
 
-WARM, TIMED = 3, 12
-"""Training steps before and while one is timed, for a budget of seconds."""
+PILOT, FEWEST_TIMED = 0.1, 8
+"""Share of a budget of seconds, and steps at least, that a copy is trained for to see how many
+steps fit. The later half counts: a PC-ODE's first steps take nearly twice as long as later ones,
+since its segments are still short."""
 
 VALIDATIONS = 8
 """In the course of a training."""
@@ -64,6 +68,15 @@ class Trial:
     def name(self) -> str:
         """Of its file and its folder."""
         return f"{self.data}-{self.peer}-{self.budget}-seed{self.seed}"
+
+    @property
+    def keeps_model(self) -> bool:
+        """Whether its model is recorded, too."""
+        return self.peer in KEPT and self.seed == 0 and self.budget == "steps"
+
+    def model_folder(self, results: Path) -> Path:
+        """Where its model is recorded."""
+        return results / "models" / self.name
 
     @property
     def problem(self) -> Problem:
@@ -173,23 +186,34 @@ def recipe_of(problem: Problem, steps: int) -> Recipe:
 
 
 def allowed_steps(trial: Trial, model: Model[Any], parts: Parts) -> int:
-    """Training steps of a budget; in seconds, as many as fit by the time of a few."""
+    """Training steps of a budget; in seconds, as many as fit by the time of a copy's."""
     problem = trial.problem
     if trial.budget == "steps":
         return problem.steps
-    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
     window = None if problem.horizon is None else problem.num_context + problem.horizon
-    objective = Objective(parts.train, recipe_of(problem, WARM + TIMED), trial.seed, window)
-    optimizer = OPTIMIZERS[objective.recipe.optimizer](model.parameters(), lr=0.0)
-    seconds = []
-    for step in range(WARM + TIMED):
-        began = time.perf_counter()
+    objective = Objective(parts.train, recipe_of(problem, problem.steps), trial.seed, window)
+    seconds = step_seconds(copy.deepcopy(model), objective, PILOT * problem.seconds)
+    return max(FEWEST_STEPS, round(problem.seconds / seconds))
+
+
+def step_seconds(model: Model[Any], objective: Objective, seconds: float) -> float:
+    """Processor time of a training step, from training a model for so long: what else the machine
+    does at that hour does not count."""
+    recipe = objective.recipe
+    optimizer = OPTIMIZERS[recipe.optimizer](model.parameters(), lr=recipe.learning_rate)
+    took: list[float] = []
+    while len(took) < FEWEST_TIMED or sum(took) < seconds:
+        began = time.process_time()
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.learning_rate_at(len(took))
+        losses = objective.losses(model, len(took))
         optimizer.zero_grad()
-        objective.losses(model, step).total.backward()
+        losses.total.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.gradient_clip)
         optimizer.step()
-        seconds.append(time.perf_counter() - began)
-    model.load_state_dict(weights)
-    return max(FEWEST_STEPS, round(problem.seconds / float(np.median(seconds[WARM:]))))
+        model.adapt(losses)
+        took.append(time.process_time() - began)
+    return float(np.median(took[len(took) // 2 :]))
 
 
 def spread_of(train: Sequences) -> np.ndarray:
@@ -205,11 +229,13 @@ def errors_of(
     forecast: Forecast, test: Sequences, problem: Problem, scale: np.ndarray
 ) -> dict[str, Any]:
     """Errors over all observations after the context: in scaled units, in the problem's own, and
-    by elapsed time."""
+    by elapsed time. A forecast that is not finite somewhere has none: JSON has no infinity."""
     count = problem.num_context
     found = residuals_of(forecast, test, count)
+    if np.isinf(found.errors).any():
+        own = dict.fromkeys(problem.distances)
+        return {"error": None, "own": own, "elapsed": [], "by_elapsed": []}
     known = np.isfinite(found.errors).all(axis=2)
-    wild = bool(np.isinf(found.errors).any())
     apart, elapsed = found.errors[known].astype(np.float64), found.elapsed[known]
     observed = test.values[:, count:].numpy()[known].astype(np.float64)
     squares = (apart / scale) ** 2
@@ -220,7 +246,7 @@ def errors_of(
     edges = np.unique(np.quantile(elapsed, np.arange(1, BINS + 1) / BINS, method="inverted_cdf"))
     bins = np.searchsorted(edges, elapsed)
     return {
-        "error": math.inf if wild else float(np.sqrt(squares.mean())),
+        "error": float(np.sqrt(squares.mean())),
         "own": {name: float(values.mean()) for name, values in own.items()},
         "elapsed": edges.tolist(),
         "by_elapsed": [float(main[bins == each].mean()) for each in range(len(edges))],
@@ -234,13 +260,18 @@ def run_trial(trial: Trial, results: Path, runs: Path, file: Path | None) -> dic
         return read_json(path)
     parts = load_parts(trial.problem, file, runs / "data")
     content = measure(trial, parts, runs / trial.name)
+    if trial.keeps_model:
+        load(runs / trial.name / "training").save(trial.model_folder(results))
     write_json(path, content)
     return content
 
 
 def is_done(trial: Trial, results: Path) -> bool:
-    """Whether a trial's file is there, made with the settings of today."""
+    """Whether a trial's file is there, made with the settings of today, and its model if it is one
+    to record."""
     path = results / "trials" / f"{trial.name}.json"
+    if trial.keeps_model and not (trial.model_folder(results) / CONFIG).is_file():
+        return False
     return path.is_file() and read_json(path)["settings"] == trial.settings()
 
 
@@ -261,9 +292,10 @@ def main(
         print(error)
         raise typer.Exit(1) from None
     for each in content["forecasts"]:
-        own = ", ".join(f"{name} {value:.4g}" for name, value in each["own"].items())
+        errors = {"error": each["error"], **each["own"]}
+        told = ", ".join(f"{name} {short_number(value)}" for name, value in errors.items())
         print(
-            f"{each['name']}: error {each['error']:.4g}, {own}; {each['updates']:.3g} updates; "
+            f"{each['name']}: {told}; {each['updates']:.3g} updates; "
             f"{content['steps']} steps in {content['training_seconds']:.0f} s"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import pytest
 import torch
 
 from benchmarks.reality import figures, problems, report, run, times, trial
-from benchmarks.reality.event_ode import EventODE
-from benchmarks.reality.peers import NAIVE, PEERS, build, peers_of, typical_changes
+from benchmarks.reality.peers import IN_TORCH, NAIVE, PEERS, build, peers_of, typical_changes
 from benchmarks.reality.problem import Parts, Problem, by_columns
 from benchmarks.report import read_json
-from skipstone import PCODE, Sequences
-from skipstone.records import write_json
+from skipstone import PCODE, Sequences, load
+from skipstone.records import json_text, write_json
+from skipstone.training.objective import Objective
 from tosses import simulated_tosses
 
 SPACING = 0.5
@@ -75,7 +76,14 @@ def test_a_forecast_that_is_not_finite_is_no_good_one(lines: Problem) -> None:
         return predicted
 
     found = trial.errors_of(broken, test, lines, np.ones(2))
-    assert found["error"] == np.inf
+    assert (found["error"], found["own"], found["elapsed"]) == (None, {"way": None}, [])
+    # It can be written down, and is the last in its table.
+    one = recorded("glucose", "GRU-D", 1.0, 25.0)
+    one["forecasts"][0] |= {"error": None, "own": {"glucose, mg/dl": None}}
+    assert json_text(one, "trial")
+    rows = report.rows_of([one, *TRIALS], {}, "steps")["glucose"]
+    assert (rows[-1].name, rows[-1].error) == ("GRU-D", np.inf)
+    assert len(figures.draw_problem("glucose", [one]).axes[1].lines) == 0
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -97,6 +105,39 @@ def test_a_finished_trial_is_kept_and_a_changed_one_is_done_again(
     monkeypatch.setitem(problems.PROBLEMS, "lines", replace(lines, steps=5))
     assert not trial.is_done(one, tmp_path)
     assert trial.run_trial(one, tmp_path, tmp_path / "runs", None)["steps"] == 5
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("peer", ["pcode", "event"])
+def test_a_model_whose_time_depends_on_its_weights_is_recorded(
+    peer: str, lines: Problem, tmp_path: Path
+) -> None:
+    one = trial.Trial("lines", peer, 0, "steps")
+    trial.run_trial(one, tmp_path, tmp_path / "runs", None)
+    trained = load(tmp_path / "runs" / one.name / "training")
+    shutil.rmtree(tmp_path / "runs")
+    assert trial.is_done(one, tmp_path)
+    train = lines.load(None).train
+    (kept, step), *_ = times.contenders([one], train, tmp_path).values()
+    assert step is None
+    for weight, other in zip(kept.parameters(), trained.parameters(), strict=True):
+        assert weight.equal(other)
+    shutil.rmtree(one.model_folder(tmp_path))
+    assert not trial.is_done(one, tmp_path)
+
+
+def test_a_budget_of_seconds_is_measured_on_a_copy(lines: Problem) -> None:
+    """Its steps grow to those that it is asked for, which changes how long a training step takes;
+    the model that is trained afterwards has seen nothing of it."""
+    parts = lines.load(None)
+    model, same = (build(lines, "pcode", parts.train) for _ in range(2))
+    same.load_state_dict(model.state_dict())
+    assert trial.allowed_steps(trial.Trial("lines", "pcode", 0, "seconds"), model, parts) >= 1
+    for name, value in model.state_dict().items():
+        assert value.equal(same.state_dict()[name])
+    objective = Objective(parts.train, trial.recipe_of(lines, 8), 0, 8)
+    assert trial.step_seconds(same, objective, 0.0) > 0
+    assert not same.get_buffer("found_tolerance").equal(model.get_buffer("found_tolerance"))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -154,7 +195,9 @@ def test_everything_takes_about_eight_hours(tmp_path: Path) -> None:
 def test_hours_follow_the_pace_of_what_is_done(lines: Problem, tmp_path: Path) -> None:
     done, left = trial.Trial("lines", "rnn", 0, "steps"), trial.Trial("lines", "rnn", 1, "steps")
     before = run.remaining_hours([left], tmp_path)
-    slow = {"settings": done.settings(), "seconds": 3 * run.expected_seconds(done)}
+    # It was stopped in between: `seconds` are those of its last process.
+    slow = {"settings": done.settings(), "seconds": 1.0}
+    slow["training_seconds"] = 3 * run.expected_seconds(done)
     write_json(tmp_path / "trials" / f"{done.name}.json", slow)
     assert run.remaining_hours([done, left], tmp_path) == pytest.approx(3 * before)
     assert run.remaining_hours([done], tmp_path) == 0
@@ -189,10 +232,11 @@ TRIALS = [
 
 
 def test_the_table_is_what_was_recorded() -> None:
-    tables = report.rows_of(TRIALS, {"glucose": {"PC-ODE": 1.0, "RNN": 3.0}}, "steps")
+    measured = {"PC-ODE": 1.0, IN_TORCH: 2.0, "RNN": 3.0}
+    tables = report.rows_of(TRIALS, {"glucose": measured}, "steps")
     assert [row.name for row in tables["glucose"]] == ["PC-ODE", "RNN", "CfC", "persistence"]
     table = report.table_markdown(tables).splitlines()
-    assert "| **PC-ODE** | 11 (10 to 12) | 5 | 1 | 100 |" in table[4]
+    assert "| **PC-ODE** | 11 (10 to 12) | 5 | 1 (2 in PyTorch) | 100 |" in table[4]
     assert table[7] == "|  | persistence | 44 |  |  |  |"
     worse, better = report.compare(tables)
     assert (better.best, better.error, better.fewer, better.faster) == ("RNN", 0.5, 5, 3)
@@ -202,7 +246,22 @@ def test_the_table_is_what_was_recorded() -> None:
     assert verdict.index("Use it") < verdict.index("glucose") < verdict.index("Take the peer")
     assert verdict.index("Take the peer") < verdict.index("pool")
     summary = report.summary_markdown(tables).splitlines()
-    assert "| 11 | 22, RNN | 5 against 25 | 1 against 3 |" in summary[3]
+    assert summary[0].startswith("| data | PC-ODE | RNN | ODE-RNN | CfC |")
+    assert "| **11** / 5 / 1 | 22 / 25 / 3 |  | 33 / 25 / – |" in summary[3]
+    assert summary[3].endswith("| 44 |")
+
+
+def test_a_naive_forecast_that_is_best_is_the_advice() -> None:
+    still = recorded("pool", "persistence", 1.0, 0.0, steps=0)
+    verdict = report.verdict_markdown(report.rows_of([*TRIALS, still], {}, "steps"))
+    assert verdict.count("pool") == 1
+    assert "**Take a naive forecast**" in verdict.partition("pool")[0]
+
+
+def test_nobody_is_faster_before_it_is_measured() -> None:
+    (_, better) = report.compare(report.rows_of(TRIALS, {}, "steps"))
+    assert (better.error, better.fewer, better.faster) == (0.5, 5, None)
+    assert not better.reached
 
 
 def test_the_page_says_what_is_recorded_and_what_is_not() -> None:
@@ -210,7 +269,8 @@ def test_the_page_says_what_is_recorded_and_what_is_not() -> None:
     twice, once, missing = text.split(". ")
     assert (twice, once) == ("Recorded with 2 seeds: glucose", "Recorded with 1 seed: pool")
     assert "cube tosses" in missing
-    assert "pool" not in missing
+    assert "of pool ODE-RNN, CfC, GRU-D" in missing
+    assert "of glucose ODE-RNN, GRU-D" in missing
 
 
 def test_nothing_is_said_of_what_nobody_measured(tmp_path: Path) -> None:
@@ -256,51 +316,33 @@ def test_rollouts_are_timed_in_turns(
     lines: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = trial.Trial("lines", "pcode", 0, "steps")
-    trial.train(one, lines.load(None), tmp_path / one.name)
-    models = times.contenders(lines, tmp_path)
-    assert list(models) == ["PC-ODE"]
+    for peer in ("pcode", "timeaware"):
+        trial.run_trial(replace(one, peer=peer), tmp_path, tmp_path / "runs", None)
+    train, _, test = lines.load(None)
+    trials = times.recorded(lines, tmp_path)
+    models = times.contenders(trials, train, tmp_path)
+    large = [f"time-aware GRU, steps of {count}" for count in (2, 4, 8)]
+    assert list(models) == ["PC-ODE", "time-aware GRU", *large]
     monkeypatch.setattr(times, "ROUNDS", 2)
     monkeypatch.setattr(times, "TURN_SECONDS", 0.0)
-    found = times.rollout_seconds(models, lines.load(None).test, rows=8)
+    found = times.rollout_seconds(models, test, rows=8)
+    assert set(found) == {*models, IN_TORCH}
     assert 0 < found["PC-ODE"].low <= found["PC-ODE"].high
 
 
-def bouncing() -> EventODE:
-    """A ball that moves freely and bounces off 0: x' = v, and v becomes -v."""
-    options = {"dim": 1, "hidden": 1, "num_context": 2, "surfaces": 1}
-    model = EventODE.from_config(options).double()
-    small = 1e-3
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.zero_()
-        model.surface.weight[0, 0] = 1.0
-        # In its linear range tanh(small·v) · (-2 / small) is -2v.
-        first, _, last = model.jump
-        first.weight[0, 1] = small  # pyright: ignore
-        last.weight[0, 0] = -2 / small  # pyright: ignore
-    return model
-
-
-def test_an_event_ode_bounces_when_and_where_it_must() -> None:
-    context = Sequences([[0.0, 1.0]], torch.tensor([[[3.0], [2.0]]], dtype=torch.float64))
-    path = bouncing().rollout(context, 9.0)
-    assert path.num_updates.tolist() == [2]
-    assert path.knots[0].tolist() == pytest.approx([1.0, 3.0], abs=1e-4)
-    when = torch.tensor([[9.0, 1.0, 2.5, 3.0, 5.0, 5.0]], dtype=torch.float64)
-    expected = [6.0, 2.0, 0.5, 0.0, 2.0, 2.0]
-    assert path.evaluate(when)[0, :, 0].tolist() == pytest.approx(expected, abs=1e-3)
-
-
-def test_an_event_ode_learns_when_to_bounce() -> None:
-    """The gradient through the time of a jump: a wall that is too far away comes nearer."""
-    model = bouncing()
-    with torch.no_grad():
-        model.surface.bias[0] = 0.5  # A wall at -0.5.
-    values = torch.tensor([[[3.0], [2.0], [1.0], [0.0], [1.0], [2.0]]], dtype=torch.float64)
-    batch = Sequences.from_array(values)
-    loss = model.loss(batch).total
-    # With a wall at -b, two of four observations are missed by 2b.
-    assert loss.item() == pytest.approx(2 * 0.5**2, abs=1e-3)
-    loss.backward()
-    assert model.surface.bias.grad is not None
-    assert model.surface.bias.grad.item() == pytest.approx(4 * 0.5, abs=1e-2)
+@pytest.mark.filterwarnings("ignore")
+def test_times_are_kept_until_all_can_be_measured_again(
+    lines: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(times, "ROUNDS", 1)
+    monkeypatch.setattr(times, "TURN_SECONDS", 0.0)
+    one = trial.Trial("lines", "rnn", 0, "steps")
+    trial.run_trial(one, tmp_path, tmp_path / "runs", None)
+    path, runs = tmp_path / "times" / "lines.json", tmp_path / "runs"
+    rows = {"1": {"RNN": {"median": 1.0}, "PC-ODE": {"median": 2.0}}}
+    write_json(path, {"data": "lines", "rows": rows})
+    times.main(["lines"], results=tmp_path, runs=runs)
+    assert read_json(path)["rows"] == rows
+    trial.run_trial(replace(one, peer="pcode"), tmp_path, runs, None)
+    times.main(["lines"], results=tmp_path, runs=runs)
+    assert set(read_json(path)["rows"]["64"]) == {"RNN", "PC-ODE", IN_TORCH}
