@@ -79,7 +79,7 @@ PRESETS = {"cpu": Preset(), "paper": PAPER, "smoke": SMOKE}
 """By name. `cpu` is what we recommend: the library's defaults, and a budget for each task."""
 
 STEPS = {
-    "lines": 4_000,
+    "lines": 8_000,
     "circles": 2_000,
     "shots": 20_000,
     "pixels1d": 3_000,
